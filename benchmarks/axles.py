@@ -5,8 +5,9 @@
 A double-wishbone axle whose two sides vary apart, 60 coordinates, through 41 places of parallel
 travel, of roll and of steering: all columns and their whole Jacobian in one call. `first` is the
 first call with all its compiling, nothing cached, `again` the median of later ones with other
-numbers. The Jacobian is checked against differences of the values, of those columns that rounding
-leaves seven digits of a difference. Then the table of a MacPherson
+numbers; all events are numbers of one program, so that only the first of them compiles. The
+Jacobian is checked against differences of the values, of those columns that rounding leaves seven
+digits of a difference. Then the table of a MacPherson
 corner with a soft hinge, which settles at each place, for many designs at once. Last, curves of
 toe, camber and half track that are wanted of a corner, met by moving its hardpoints: by `minimize`,
 and by the least sum of squares on quadratic response surfaces of each place of each curve, which
@@ -15,12 +16,15 @@ have (n + 1)(n + 2)/2 unknowns in n coordinates; the surfaces' best design is ev
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from functools import cache
 from typing import Any
 
 import _script
 
+os.environ["JAXMBD_LANES_CACHE"] = ""
 _script.start(cache=False)
 
 import jax  # noqa: E402
@@ -41,6 +45,7 @@ EVENTS = {
 }
 
 
+@cache
 def axle() -> tuple[mbd.Mechanism, Any, list[str]]:
     """The axle, its roles, and the paths of its hardpoints."""
     name = "double_wishbone_kinematic"
@@ -49,26 +54,38 @@ def axle() -> tuple[mbd.Mechanism, Any, list[str]]:
     return car, roles, [f"points/{point}" for point in car.structure.points]
 
 
+@cache
+def columns_and_jacobian(events: suspension.AxleSweep) -> Any:
+    """The compiled function of an event's numbers and of all coordinates, for one structure."""
+    car, _, paths = axle()
+
+    def table(numbers: Any, x: Any) -> Any:
+        points = x.reshape(-1, 3)
+        moved = mbd.set_variables(car, {p: points[i] for i, p in enumerate(paths)})
+        found = events.with_numbers(numbers)(moved)
+        return jnp.stack([found[n] for n in events.observe], axis=1)
+
+    def whole(numbers: Any, x: Any) -> tuple[Any, Any]:
+        def along(numbers: Any, d: Any) -> tuple[Any, Any]:
+            return jax.jvp(lambda x: table(numbers, x), (x,), (d,))
+
+        directions = jnp.eye(x.shape[0])
+        values, columns = lanes.vmap(along, in_axes=(None, 0))(numbers, directions)
+        return values[0], columns
+
+    return jax.jit(whole)
+
+
 def derivatives(event: dict[str, Any]) -> dict[str, float]:
     """Times [s] of all columns with their Jacobian by all coordinates, and its error."""
     car, roles, paths = axle()
-    sweep = suspension.axle_sweep(roles, **event)
+    structure, numbers = suspension.axle_sweep(roles, **event).split()
     x0 = jnp.asarray(np.concatenate([car.points[p.removeprefix("points/")] for p in paths]))
     count = len(x0)
 
-    def table(x: Any) -> Any:
-        points = x.reshape(-1, 3)
-        found = sweep(mbd.set_variables(car, {p: points[i] for i, p in enumerate(paths)}))
-        return jnp.stack([found[n] for n in sweep.observe])
+    def run(x: Any) -> Any:
+        return columns_and_jacobian(structure)(numbers, x)
 
-    def whole(x: Any) -> tuple[Any, Any]:
-        def along(d: Any) -> tuple[Any, Any]:
-            return jax.jvp(table, (x,), (d,))
-
-        values, columns = lanes.vmap(along)(jnp.eye(count))
-        return values[0], columns
-
-    run = jax.jit(whole)
     start = time.perf_counter()
     values, jacobian = map(np.asarray, jax.block_until_ready(run(x0)))
     first = time.perf_counter() - start
@@ -82,13 +99,13 @@ def derivatives(event: dict[str, Any]) -> dict[str, float]:
     far = [np.asarray(run(x0 + k * STEP * along)[0]) for k in (1, -1, 2, -2)]
     wanted = (8.0 * (far[0] - far[1]) - (far[2] - far[3])) / (12.0 * STEP)
     found = np.tensordot(along, jacobian, 1)
-    size = np.abs(wanted).max(axis=1)
-    rounding = 1e-16 * np.maximum(np.abs(values).max(axis=1), 1.0) / STEP
+    size = np.abs(wanted).max(axis=0)
+    rounding = 1e-16 * np.maximum(np.abs(values).max(axis=0), 1.0) / STEP
     told = size > 1e7 * rounding  # columns of which differences have seven digits
-    error = np.abs(found - wanted).max(axis=1)[told] / size[told]
+    error = np.abs(found - wanted).max(axis=0)[told] / size[told]
     return {
         "coordinates": count,
-        "columns": len(values),
+        "columns": values.shape[1],
         "first": first,
         "again": float(np.median(later)),
         "error": float(np.max(error)),

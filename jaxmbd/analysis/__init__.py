@@ -2,7 +2,12 @@
 
 from jaxmbd.analysis.all_assemblies import Assemblies, assemblies
 from jaxmbd.analysis.assembly import Assembly, Opening, assemble, attempt, opening, places
-from jaxmbd.analysis.balance import balance_at_rest, flexibility, settled_speeds
+from jaxmbd.analysis.balance import (
+    balance_at_rest,
+    flexibility,
+    holding_efforts,
+    settled_speeds,
+)
 from jaxmbd.analysis.dead_centres import ClosureMargin, closure_margin, dead_centre
 from jaxmbd.analysis.dense_output import states_at
 from jaxmbd.analysis.driven import (
@@ -35,6 +40,7 @@ from jaxmbd.analysis.known import (
     parse_inputs,
     parse_known,
     point_of,
+    single_rows,
 )
 from jaxmbd.analysis.linearization import Linearization, Modes, linearize
 from jaxmbd.analysis.method_choice import MethodChoice, choose_method
@@ -109,6 +115,7 @@ __all__ = [
     "redundancy",
     "simulate",
     "simulate_driven",
+    "single_rows",
     "states_at",
     "verify",
 ]

@@ -39,6 +39,7 @@ from jaxmbd.analysis.known import (
     known_values,
     overheld,
     problem,
+    single_rows,
 )
 from jaxmbd.analysis.status import Status, closing_tolerance, open_joints, visible
 from jaxmbd.analysis.velocity import implied_change
@@ -54,7 +55,7 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import compiled
 from jaxmbd.model import Mechanism, finite_numbers
-from jaxmbd.numerics import FactoredRows, factor_rows, finite_where, nan_where, tolerances
+from jaxmbd.numerics import SplitRows, factor_rows, finite_where, nan_where, tolerances
 from jaxmbd.plumbing import outline
 
 _STEP_ANGLE = np.deg2rad(5.0)
@@ -342,10 +343,10 @@ def implicit_tangent(out: Any, p: Problem, dot: Problem) -> Any:
     ok = out[2] == Status.OK
     q = jnp.asarray(jnp.where(ok, out[0], jnp.asarray(neutral(p.mech))))
     p, dot = finite_where(ok, p, dot)
-    _, rate = jax.jvp(lambda p: p.rows(q)[0], (p,), (dot,))
+    _, rate = jax.jvp(lambda p: p.residual(q), (p,), (dot,))
     residual, rows = p.rows(q)
     units = speed_units(p.mech)
-    factors = factor_rows(rows * units)
+    factors = SplitRows(rows * units, jnp.ones_like(units), single_rows(topology(p.mech), p.keys))
     x = implied_change(p, dot, factors, rate)
     x = nan_where(ok & _at_dead_centre(p, factors, residual), x)
     qdot = jnp.where(ok, coordinate_rates(p.mech, q, units * x), 0.0)
@@ -353,15 +354,15 @@ def implicit_tangent(out: Any, p: Problem, dot: Problem) -> Any:
     return qdot, jnp.zeros_like(out[1]), zero, zero
 
 
-def _at_dead_centre(p: Problem, rows: FactoredRows, residual: Array) -> Array:
+def _at_dead_centre(p: Problem, rows: SplitRows, residual: Array) -> Array:
     """Whether the closure error r that is left decides about the derivative.
 
     A Newton step x = J⁺ r from the solution turns J by κ |x|, κ about the mechanism's length. Near
     a dead centre J has a small singular value σ, along which r lies, so that |x| = |r|/σ: the
     derivative changes by the share ``κ |x|/σ = κ |x|²/|r|``.
     """
-    length, rows, residual = lax.stop_gradient((mechanism_length(p.mech), rows, residual))
-    x, left = rows.solve(residual), jnp.sqrt(residual @ residual)
+    length, x = lax.stop_gradient((mechanism_length(p.mech), rows.solve(residual)))
+    left = lax.stop_gradient(jnp.sqrt(residual @ residual))
     return length * (x @ x) > tolerances.nearness(x.dtype) * left
 
 

@@ -42,9 +42,17 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.analysis.driven import SpinLine, spin_lines, spin_rows
-from jaxmbd.analysis.known import Key, Known, Problem, closing_rows, problem
+from jaxmbd.analysis.known import (
+    Key,
+    Known,
+    Problem,
+    closing_rows,
+    key_speeds,
+    problem,
+    single_rows,
+)
 from jaxmbd.analysis.programs import program
-from jaxmbd.analysis.velocity import is_met
+from jaxmbd.analysis.velocity import asked_rows, is_met
 from jaxmbd.dynamics import (
     Inputs,
     applied_loads,
@@ -66,6 +74,7 @@ from jaxmbd.kinematics import (
 from jaxmbd.model import GROUND, Mechanism, Torque
 from jaxmbd.numerics import (
     FactoredRows,
+    SplitRows,
     factor_rows,
     jacobian,
     ldlt_rank_revealing,
@@ -101,6 +110,33 @@ def balance_at_rest(m: MotionState, inputs: Inputs | None) -> tuple[MotionState,
         return m, lam
     held = _with_moments(m, lines, shared.effort)
     return motion_state(held, m.q, m.v, m.t), lam
+
+
+def holding_efforts(m: MotionState, keys: tuple[Key, ...], inputs: Inputs | None) -> Array:
+    """Efforts (nk,) that hold coordinates at rest [N·m or N], as drives on them would have.
+
+    They are the last of the multipliers λ in ``Rᵀ λ = f``, with the rows R of loops and held
+    coordinates: all that the balance says of the others is that they exist. NaN where a load acts
+    along a freedom that nothing holds. A coordinate that the loops hold too bears all of it.
+
+    Args:
+        m: the state at rest.
+        keys: the held coordinates, each a single one.
+        inputs: efforts on joints.
+    """
+    asked, units, lines = asked_rows(m, keys), speed_units(m.mech), spin_lines(m)
+    required, size = required_efforts(m, m.accelerations(jnp.zeros_like(m.v)), inputs)
+    held = [i for key in keys for i in key_speeds(m.top, key)]
+    bound = np.isin(np.arange(m.top.nv), [*held, *(i for row in m.top.row_speeds for i in row)])
+    needed = jnp.asarray(jnp.where(bound, required, 0.0))
+    rows = jnp.concatenate([asked.matrix, jnp.where(bound, spin_rows(m, lines), 0.0)])
+    lam = SplitRows(rows, units**2, single_rows(m.top, keys)).balancing(needed)
+    efforts, spins = jnp.split(lam[m.top.nc :], [len(keys)])
+    left, loads = jnp.abs(units * (needed - rows.T @ lam)), jnp.abs(units * needed)
+    size = size + jnp.max(loads, initial=0.0)
+    carried = jnp.all(left <= tolerances.carrying(m.q.dtype) * size)
+    idle = jnp.all(mechanism_length(m.mech) * jnp.abs(spins) <= _IDLE * size)
+    return jnp.asarray(jnp.where(carried & idle, asked.held_scale * efforts, jnp.nan))
 
 
 def _with_moments(m: MotionState, lines: list[SpinLine], moments: Array) -> Mechanism:

@@ -6,7 +6,7 @@ Efforts on joints are values, functions of time, or state feedback.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -295,6 +295,10 @@ class Problem(eqx.Module):
         check_shape("guess", q, topology(self.mech).nq)
         return q
 
+    def residual(self, q: Array) -> Array:
+        """`closing_residual` at q."""
+        return closing_residual(self.state(q), self.keys, self.values)
+
     def rows(self, q: Array) -> tuple[Array, Array]:
         """`closing_rows` at q."""
         return closing_rows(self.state(q), self.keys, self.values)
@@ -338,6 +342,27 @@ def held_scale(top: Topology, keys: tuple[Key, ...], length: Array) -> Array:
         kinds = top.speed_kinds[_speeds(top, key)] if held else ("travel",)
         angles += [kind == "angle" for kind in kinds]
     return jnp.where(np.array(angles, bool), length, 1.0)
+
+
+def key_speeds(top: Topology, key: Key) -> Sequence[int]:
+    """The speeds that a held coordinate depends on."""
+    if isinstance(key, PointCoordinate):
+        return top.columns(key.body)
+    place = _speeds(top, key)
+    return range(place.start, place.stop)
+
+
+def single_rows(top: Topology, keys: tuple[Key, ...]) -> list[tuple[int, int]]:
+    """Row and speed of each held joint coordinate, in rows of which the first are the loops'."""
+    found: dict[int, int] = {}
+    row = top.nc
+    for key in keys:
+        speeds = [None] if isinstance(key, PointCoordinate) else key_speeds(top, key)
+        for speed in speeds:
+            if speed is not None:
+                found.setdefault(speed, row)
+            row += 1
+    return [(row, speed) for speed, row in found.items()]
 
 
 def _speeds(top: Topology, key: JointCoordinate) -> slice:

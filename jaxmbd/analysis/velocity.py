@@ -44,10 +44,20 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import is_inline
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import Doubt, FactoredRows, factor_rows, solution, tested, tolerances
+from jaxmbd.numerics import (
+    Doubt,
+    FactoredRows,
+    SplitRows,
+    factor_rows,
+    solution,
+    tested,
+    tolerances,
+)
 
 
-def implied_change(p: Problem, dot: Problem, rows: FactoredRows, opened: Array) -> Array:
+def implied_change(
+    p: Problem, dot: Problem, rows: FactoredRows | SplitRows, opened: Array
+) -> Array:
     """The least x (nv,) with ``J x = −opened``, the tangent of a configuration that satisfies rows.
 
     NaN where redundant rows would contradict each other, so that there is no derivative.

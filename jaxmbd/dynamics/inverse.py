@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.core import Tracer
 
 from jaxmbd.dynamics.bias_forces import (
@@ -145,8 +145,12 @@ def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) 
     if (rotors := rotor_efforts(m.mech, acc.vdot)) is not None:
         moments.append(rotors)
     forces = [*(w[1] for w in bodies), *(load.force for load in loads)]
-    size = sum((jnp.sum(jnp.abs(x)) for x in moments), jnp.zeros((), m.q.dtype))
-    return required, size + length * sum(jnp.sum(jnp.abs(x)) for x in forces)
+    return required, _sum_of_sizes(moments) + length * _sum_of_sizes(forces)
+
+
+def _sum_of_sizes(parts: Sequence[Array]) -> Array:
+    """``Σ |x|`` over all elements, which measures rounding and has no derivatives."""
+    return jnp.sum(jnp.abs(lax.stop_gradient(jnp.concatenate([jnp.atleast_1d(x) for x in parts]))))
 
 
 class SharedEfforts(NamedTuple):

@@ -42,6 +42,7 @@ from jaxmbd.numerics.factorisations import (
 )
 from jaxmbd.numerics.redundant_equations import (
     FactoredRows,
+    SplitRows,
     believed,
     column_span,
     factor_rows,

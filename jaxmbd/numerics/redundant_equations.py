@@ -44,6 +44,8 @@ _FEW = 12
 class FactoredRows(NamedTuple):
     """Rows ``A`` with the factors of their Gram matrix ``A W Aᵀ``.
 
+    Factors of an array have no derivatives; solutions have those of the undamped equations.
+
     Attributes:
         rows: `A` (n, nv), an array or its blocks.
         weight: the diagonal of `W` (nv,), or None for the identity.
@@ -69,8 +71,28 @@ class FactoredRows(NamedTuple):
         """Least-norm x (nv,) or (nv, m) with ``A x = b`` in the kept rows; b is (n,) or (n, m)."""
         if self.gram is None:
             return jnp.zeros((self.rows.shape[1], *b.shape[1:]), self._dtype)
-        y = self.gram.solve(b.reshape(b.shape[0], -1))
-        x = (self.rows.T @ y).reshape(self.rows.shape[1], *b.shape[1:])
+        y = self._multipliers(b.reshape(b.shape[0], -1))
+        return self._weighted(self.rows.T @ y).reshape(self.rows.shape[1], *b.shape[1:])
+
+    def balancing(self, f: Array) -> Array:
+        """Multipliers y (n,) of kept rows with ``Aᵀ y = f`` (nv,), by weighted least squares."""
+        if self.gram is None:
+            return jnp.zeros(0, self._dtype)
+        return self._multipliers((self.rows @ self._weighted(f))[:, None])[:, 0]
+
+    def _multipliers(self, b: Array) -> Array:
+        """``(A W Aᵀ)⁻¹ b`` (n, m), whose derivatives are solutions too."""
+        gram: Any = self.gram
+        if isinstance(self.rows, BlockRows):
+            return gram.solve(b)
+
+        def times(y: Array) -> Array:
+            return self.rows @ self._weighted(self.rows.T @ y)
+
+        solved = lax.custom_linear_solve(times, b, lambda _, b: gram.solve(b), symmetric=True)
+        return jnp.asarray(solved)
+
+    def _weighted(self, x: Array) -> Array:
         return x if self.weight is None else (x.T * self.weight).T
 
     def consistent(self, b: Array) -> Array:
@@ -82,6 +104,44 @@ class FactoredRows(NamedTuple):
         if self.gram is None or b.shape[0] < 2:
             return b
         return rarely(~jnp.all(self.gram.kept), _without_null, b, self.gram, b)
+
+
+class SplitRows:
+    """Rows of which some have one element each: these are solved first, the others without them.
+
+    Solutions are those of `FactoredRows`, as long as the rows do not contradict each other.
+
+    Attributes:
+        rows: `A` (n, nv).
+        free: the other rows in the other columns.
+    """
+
+    def __init__(self, rows: Array, weight: Array, single: Sequence[tuple[int, int]]):
+        """Factor rows; `single` has row and column of each of those with one element."""
+        self.rows = rows
+        self._first, self._known = np.array(single, int).reshape(-1, 2).T
+        self._rest = np.delete(np.arange(rows.shape[0]), self._first)
+        self._open = np.delete(np.arange(rows.shape[1]), self._known)
+        self.free = factor_rows(rows[self._rest][:, self._open], weight[self._open])
+        self._sizes = rows[self._first, self._known]
+        self._beside = rows[self._rest][:, self._known]
+
+    def solve(self, b: Array) -> Array:
+        """Least-norm x (nv,) with ``A x = b``."""
+        known = b[self._first] / self._sizes
+        rest = self.free.solve(b[self._rest] - self._beside @ known)
+        return _joined(known, rest, self._known, self._open)
+
+    def balancing(self, f: Array) -> Array:
+        """Multipliers y (n,) with ``Aᵀ y = f``; zero in rows that are redundant."""
+        rest = self.free.balancing(f[self._open])
+        first = (f[self._known] - self._beside.T @ rest) / self._sizes
+        return _joined(first, rest, self._first, self._rest)
+
+
+def _joined(a: Array, b: Array, at_a: np.ndarray, at_b: np.ndarray) -> Array:
+    """A vector with a and b in their places."""
+    return jnp.concatenate([a, b])[np.argsort(np.concatenate([at_a, at_b]))]
 
 
 def _without_null(gram: RankRevealed | BlockRankRevealed, b: Array) -> Array:
@@ -108,7 +168,8 @@ def factor_rows(
         return FactoredRows(rows, weight, None)
     if isinstance(rows, BlockRows):
         return FactoredRows(rows, weight, _factored_blocks(rows, weight, doubt))
-    gram = (rows if weight is None else rows * weight) @ rows.T
+    fixed, by = lax.stop_gradient((rows, weight))
+    gram = (fixed if by is None else fixed * by) @ fixed.T
     if damping is not None:
         size = jnp.trace(gram) / gram.shape[0]
         gram = gram + damping * size * np.eye(gram.shape[0], dtype=gram.dtype)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -33,6 +34,8 @@ from jaxmbd.observe.experiment import (
     known_problems,
     named_observables,
     settled_failure,
+    split_fields,
+    with_fields,
 )
 from jaxmbd.observe.snapshot import Snapshot
 from jaxmbd.observe.unheld import warn_of_unheld
@@ -143,6 +146,12 @@ class Configuration(Experiment):
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
         return parse_known(mech, self.known)[0]
 
+    def split(self) -> tuple[Any, Any]:
+        return split_fields(self, "known")
+
+    def with_numbers(self, numbers: Any) -> Any:
+        return with_fields(self, ("known",), numbers)
+
     def own_problems(self, mech: Mechanism) -> list[str]:
         return known_problems(mech, self.known)
 
@@ -175,6 +184,10 @@ def Settle(
         1.570796
     """
     return Configuration(known or {}, observe or {}, settle=True)
+
+
+_NUMBERS = ("over", "known", "inputs")
+"""Dictionaries of numbers of a `Sweep`."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +281,12 @@ class Sweep(Experiment):
         """The held coordinates, those that move first and at zero."""
         return dict.fromkeys(self.over, 0.0) | dict(self.known)
 
+    def split(self) -> tuple[Any, Any]:
+        return split_fields(replace(self, dim=self.axis), *_NUMBERS)
+
+    def with_numbers(self, numbers: Any) -> Any:
+        return with_fields(self, _NUMBERS, numbers)
+
     def describe(self) -> dict[str, Any]:
         found = super().describe()
         return found if self.inputs else {n: x for n, x in found.items() if n != "inputs"}
@@ -300,6 +319,8 @@ class Sweep(Experiment):
         def held(step: Array) -> list[Array]:
             return [x + step[i] if i < count else x for i, x in enumerate(zero)]
 
+        shapes: list[Any] = []  # of what is observed at one step, which are one row there
+
         def at(carry: Any, row: Any) -> Any:
             (guess, failed), (x, step, inputs) = carry, row
             values = held(step)
@@ -310,7 +331,10 @@ class Sweep(Experiment):
             failed = tuple(
                 jnp.where(failed[0] == Status.OK, a, b) for a, b in zip(now, failed, strict=True)
             )
-            found = placed.q, [what.value(snap) for what in every], snap.undetermined
+            seen = [jnp.asarray(what.value(snap), dtype) for what in every]
+            shapes[:] = [y.shape for y in seen]
+            row = jnp.concatenate([jnp.ravel(y) for y in seen] or [placed.q[:0]])
+            found = placed.q, row, snap.undetermined
             return (jnp.where(ok, placed.q, guess), failed), found
 
         start = jnp.asarray(neutral(mech), dtype)
@@ -325,6 +349,10 @@ class Sweep(Experiment):
         failure = settled_failure(mech, keys, held(step), status, closest, place_of)
         q, rows, undetermined = jax.tree_util.tree_map(lambda y: y[1:], found)
         v = jnp.zeros((q.shape[0], topology(mech).nv), dtype)
-        observed = dict(zip(every, rows, strict=True))
+        ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+        observed = {
+            what: jnp.reshape(rows[:, end - math.prod(shape) : end], (len(axis), *shape))
+            for what, shape, end in zip(every, shapes, ends, strict=True)
+        }
         failure = self.judged(failure, axis, observed, undetermined)
         return Curves(axis, q, v, observed, failure)

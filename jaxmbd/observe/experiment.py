@@ -6,7 +6,8 @@ mapped over a batch by `lanes.vmap`, differentiated and pickled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -325,7 +326,7 @@ class Experiment:
         """
         found = self.problems(mech) if self.observe else self.own_problems(mech)
         refuse(type(self).__name__, found)
-        course = _compiled("course", self, mech)
+        course = _compiled("course", *self.split(), mech)
         x, q, v, observed, status = jax.tree_util.tree_map(np.asarray, course)
         every = self.observed()
         curves = {
@@ -341,6 +342,17 @@ class Experiment:
         observed = [course.observed[what] for what in self.observed()]
         return course.x, course.q, course.v, observed, course.failure.status
 
+    def split(self) -> tuple[Any, Any]:
+        """Its structure, an experiment too, and the numbers that compiled functions take as data.
+
+        Experiments of one structure share a program. `with_numbers` puts numbers back.
+        """
+        return self, ()
+
+    def with_numbers(self, numbers: Any) -> Any:
+        """An experiment of this structure with other numbers, which may be traced."""
+        return self
+
     def describe(self) -> dict[str, Any]:
         """JSON values that determine it."""
         return described(self)
@@ -353,12 +365,15 @@ def called(experiment: Any, mech: Mechanism) -> dict[str, Array]:
     """The outputs of an experiment, compiled where nothing is traced yet."""
     if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech)):
         return experiment.computed(mech)
-    return _compiled("computed", experiment, mech)
+    return _compiled("computed", *experiment.split(), mech)
 
 
 @host_jit
-def _compiled(method: str, experiment: Any, mech: Mechanism) -> Any:
-    return compiled("auto", getattr(experiment, method), mech)
+def _compiled(method: str, experiment: Any, numbers: Any, mech: Mechanism) -> Any:
+    def run(numbers: Any, mech: Mechanism) -> Any:
+        return getattr(experiment.with_numbers(numbers), method)(mech)
+
+    return compiled("auto", run, numbers, mech)
 
 
 def frozen_values(known: Mapping[Any, Any] | None) -> dict[Any, Any]:
@@ -371,6 +386,21 @@ def frozen_values(known: Mapping[Any, Any] | None) -> dict[Any, Any]:
         return float(x) if x.ndim == 0 else tuple(x.tolist())
 
     return {key: plain(value) for key, value in (known or {}).items()}
+
+
+def split_fields(experiment: Any, *fields: str) -> tuple[Any, list[list[np.ndarray]]]:
+    """An experiment with zeros for the values of some dictionaries of numbers, and the values."""
+    values = [[np.asarray(x) for x in getattr(experiment, name).values()] for name in fields]
+    blank = [[np.zeros(x.shape).tolist() for x in some] for some in values]
+    return with_fields(experiment, fields, blank), values
+
+
+def with_fields(experiment: Any, fields: Sequence[str], values: Sequence[Sequence[Any]]) -> Any:
+    """An experiment with other values in some of its dictionaries."""
+    pairs = zip(fields, values, strict=True)
+    return replace(
+        experiment, **{n: dict(zip(getattr(experiment, n), x, strict=True)) for n, x in pairs}
+    )
 
 
 def known_problems(mech: Mechanism, known: Mapping[Any, Any]) -> list[str]:
@@ -512,6 +542,19 @@ class Together:
     def trajectory(self, mech: Mechanism) -> dict[str, Trajectory]:
         """The whole course of each experiment."""
         return {key: x.trajectory(mech) for key, x in self.experiments.items()}
+
+    def split(self) -> tuple[Any, Any]:
+        """As that of an `Experiment`."""
+        parts = {key: x.split() for key, x in self.experiments.items()}
+        return self._of({key: x for key, (x, _) in parts.items()}), [x for _, x in parts.values()]
+
+    def with_numbers(self, numbers: Any) -> Any:
+        """As that of an `Experiment`."""
+        pairs = zip(self.experiments.items(), numbers, strict=True)
+        return self._of({key: x.with_numbers(n) for (key, x), n in pairs})
+
+    def _of(self, experiments: dict[str, Any]) -> Together:
+        return Together(experiments if self.named else list(experiments.values()))
 
     def describe(self) -> dict[str, Any]:
         """JSON values that determine it."""

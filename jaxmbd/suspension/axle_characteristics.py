@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -33,8 +34,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.analysis import Key, parse_known
-from jaxmbd.kinematics import MotionState, coordinate_rates
+from jaxmbd.analysis import Key, holding_efforts, parse_known
+from jaxmbd.kinematics import MotionState, coordinate_rates, motion_state
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Observable, Output, Snapshot
 from jaxmbd.plumbing import unknown
@@ -87,7 +88,7 @@ class AxleInstant:
         pairs = zip(corners, state.wheels, strict=True)
         self.wheels = tuple(Instant(c, x, up=state.up) for c, x in pairs)
 
-    @property
+    @cached_property
     def line(self) -> tuple[Array, Array]:
         """Unit vectors (2,) in front view (y, z): along the ground line to the left, normal."""
         left, right = (w.contact[1:] for w in self.wheels)
@@ -95,12 +96,13 @@ class AxleInstant:
         along = along / jnp.sqrt(along @ along)
         return along, jnp.stack([-along[1], along[0]])
 
-    @property
+    @cached_property
     def origin(self) -> Array:
         """Where the ground line meets the body's middle plane (2,) [m]."""
         at, (along, _) = self.wheels[0].contact[1:], self.line
         return at - along * (at[0] / along[0])
 
+    @cached_property
     def contacts(self) -> list[tuple[Array, Array]]:
         """Place (η, ζ) of each contact and the velocity (η, ζ) of the upright's point there."""
         along, normal = self.line
@@ -109,6 +111,17 @@ class AxleInstant:
             velocity = motion[3:] + cross(motion[:3], wheel.contact - wheel.state.centre)
             found.append((axes @ (wheel.contact[1:] - self.origin), axes @ velocity[1:]))
         return found
+
+    @cached_property
+    def roll_centre(self) -> Array:
+        """(η, ζ) of the point where the normals to both velocities meet: ``u · (x − c) = 0``."""
+        (c_l, u_l), (c_r, u_r) = self.contacts
+        det = u_l[0] * u_r[1] - u_l[1] * u_r[0]
+        size = jnp.sqrt((u_l @ u_l) * (u_r @ u_r))
+        parallel = jnp.abs(det) <= 1e2 * jnp.finfo(det.dtype).eps * size
+        det = jnp.where(parallel, jnp.nan, det)
+        left, right = u_l @ c_l, u_r @ c_r
+        return jnp.stack([left * u_r[1] - right * u_l[1], right * u_l[0] - left * u_r[0]]) / det
 
 
 class AxleDefinition(NamedTuple):
@@ -183,39 +196,28 @@ def axle_steer(at: AxleInstant) -> Array:
 @_of_axle("m", "track [m]: distance of the contact points in front view")
 def track(at: AxleInstant) -> Array:
     """``η_L − η_R``."""
-    (left, _), (right, _) = at.contacts()
+    (left, _), (right, _) = at.contacts
     return left[0] - right[0]
-
-
-def _roll_centre(at: AxleInstant) -> Array:
-    """(η, ζ) of the point where the normals to both velocities meet: ``u · (x − c) = 0``."""
-    (c_l, u_l), (c_r, u_r) = at.contacts()
-    det = u_l[0] * u_r[1] - u_l[1] * u_r[0]
-    size = jnp.sqrt((u_l @ u_l) * (u_r @ u_r))
-    parallel = jnp.abs(det) <= 1e2 * jnp.finfo(det.dtype).eps * size
-    det = jnp.where(parallel, jnp.nan, det)
-    left, right = u_l @ c_l, u_r @ c_r
-    return jnp.stack([left * u_r[1] - right * u_l[1], right * u_l[0] - left * u_r[0]]) / det
 
 
 @_of_axle("m", "roll centre height [m] over the ground line, by geometry")
 def roll_centre_height(at: AxleInstant) -> Array:
     """ζ of the point where the normals to both contacts' velocities meet; NaN if parallel."""
-    return _roll_centre(at)[1]
+    return at.roll_centre[1]
 
 
 @_of_axle("m", "roll centre [m], its distance from the body's middle plane, positive: to the left")
 def roll_centre_lateral(at: AxleInstant) -> Array:
     """Its y in the body's axes."""
     along, normal = at.line
-    place = _roll_centre(at)
+    place = at.roll_centre
     return at.origin[0] + place[0] * along[0] + place[1] * normal[0]
 
 
 @_of_axle("m", "roll centre height [m] over the ground line, by equal side forces")
 def roll_centre_height_forces(at: AxleInstant) -> Array:
     """``½ Σ η u_η / u_ζ``."""
-    return 0.5 * sum(c[0] * u[0] / u[1] for c, u in at.contacts())  # pyright: ignore[reportReturnType]
+    return 0.5 * sum(c[0] * u[0] / u[1] for c, u in at.contacts)  # pyright: ignore[reportReturnType]
 
 
 @_of_axle("N", "load of the left pad [N], positive: up")
@@ -250,14 +252,14 @@ def roll_moment(at: AxleInstant) -> Array:
 
 def axle_state(corners: tuple[Corner, Corner], q: Array, at: Snapshot) -> AxleState:
     """The axle on its rig at assembled coordinates q (nq,), held and loaded as the snapshot is."""
-    given: Any = dict(keys=at.keys, values=at.values, inputs=at.inputs, moving=False)
-    now = Snapshot(at.mech, q, **given)
-    m = now.motion
+    m = motion_state(at.mech, q)
+    efforts = holding_efforts(m, at.keys, at.inputs)
     held = {name: parse_known(at.mech, {joint: 0.0})[0][0] for name, joint in RIG.items()}
     speeds = _speeds(m, at, {held["roll"]: 1.0})
 
     def effort(name: str) -> Array:
-        return now.holding(held[name]) if held[name] in at.keys else jnp.zeros((), q.dtype)
+        key = held[name]
+        return efforts[at.keys.index(key)] if key in at.keys else jnp.zeros((), q.dtype)
 
     def coordinate(name: str) -> Array:
         return q[m.top.layout[RIG[name]].q][0]
@@ -319,17 +321,17 @@ class AxleCharacteristic(Observable):
             return axle_state(self.corners, q, at)
 
         if self.corners not in at.shared:
-            at.shared[self.corners] = state(at.q)
+            at.shared[self.corners] = AxleInstant(self.corners, state(at.q))
         fn, now = AXLE_CHARACTERISTICS[self.name].fn, at.shared[self.corners]
         if self.along is None:
-            return fn(AxleInstant(self.corners, now))
+            return fn(now)
         found = self.corners, self.along
         if found not in at.shared:
             moving = {parse_known(at.mech, {n: 0.0})[0][0]: rate for n, rate in self.along}
             rates = coordinate_rates(at.mech, at.q, _speeds(at.motion, at, moving))
             at.shared[found] = jax.jvp(state, (at.q,), (rates,))[1]
         tangents = (at.shared[found],)
-        return jax.jvp(lambda s: fn(AxleInstant(self.corners, s)), (now,), tangents)[1]
+        return jax.jvp(lambda s: fn(AxleInstant(self.corners, s)), (now.state,), tangents)[1]
 
     def about(self, mech: Mechanism) -> Output:
         """Its unit and meaning."""

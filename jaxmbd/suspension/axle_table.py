@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,19 @@ _STRAIGHT = 1e-12
 
 
 @dataclass(frozen=True)
+class _Course(Sweep):
+    """A sweep whose axis need not be one of the coordinates that it moves."""
+
+    places: Axis = Axis(())  # noqa: RUF009, never changed
+
+    __hash__ = Experiment.__hash__
+
+    def axis_values(self, mech: Mechanism) -> Axis:
+        """The places of the event."""
+        return self.places
+
+
+@dataclass(frozen=True)
 class AxleSweep(Sweep):
     """A sweep of an axle on its rig, as a function of the axle itself.
 
@@ -57,6 +70,10 @@ class AxleSweep(Sweep):
         corners: roles of the left and the right wheel.
         steer: travel at which the rack is held, where there is one [m].
         tyre_rate: vertical stiffness of a tyre [N/m], or None for rigid wheels.
+        places: values of the axis, where they are not those of the first that moves.
+
+    Events of as many places are one structure, whichever coordinates of the rig and the rack move:
+    their numbers share a compiled program (`split`).
 
     Example:
         >>> import jaxmbd as mbd
@@ -72,6 +89,7 @@ class AxleSweep(Sweep):
     corners: tuple[Corner, ...] = ()
     steer: float = 0.0
     tyre_rate: float | tuple[float, float] | None = None
+    places: Any = None
 
     __hash__ = Experiment.__hash__
 
@@ -86,20 +104,59 @@ class AxleSweep(Sweep):
         rig = on_rig(car, self.corners, tyre_rate=self.tyre_rate)
         return Sweep(self.over, self.observe, self.dim, known, self.settle, self.inputs), rig
 
+    def _course(self, car: Mechanism) -> tuple[Sweep, Mechanism]:
+        """The sweep in which all coordinates of the rig and the racks move, and the axle on it."""
+        sweep, rig = self.on(car)
+        fixed = [c.steering for c in self.corners if not c.slides(car)]
+        moved, rest = self._moved(dict(sweep.known) | dict(sweep.over))
+        over = {joint: x for joint, x in moved.items() if joint not in fixed}
+        observed: Any = dict(observe=self.observe, dim=self.dim, inputs=self.inputs)
+        places = self.axis_values(car)
+        return _Course(over, known=rest, settle=self.settle, places=places, **observed), rig
+
+    def _moved(self, given: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[Any, Any]]:
+        """Values (n,) of the rig's coordinates and of racks in one order, and what else is held."""
+        joints = (*RIG.values(), *dict.fromkeys(c.steering for c in self.corners))
+        count, rest = len(self.kept()), dict(given)
+        moved = {str(j): rest.pop(j) for j in joints if j in given}
+        return {j: x if np.ndim(x) else (x,) * count for j, x in moved.items()}, rest
+
+    def split(self) -> tuple[Any, Any]:
+        """Its structure, the same for all motions, and its numbers."""
+        racks = dict.fromkeys(c.steering for c in self.corners if c.steering)
+        given = dict.fromkeys(racks, self.steer) | dict(self.known) | dict(self.over)
+        moved, rest = self._moved(given)
+        rate = self.tyre_rate
+        rates = None if rate is None else np.broadcast_to(np.asarray(rate, float), (2,))
+        places = self.places
+        if places is None:
+            places = next(iter((self.over or self.inputs).values()))
+        whole = replace(self, over=moved, known=rest, dim="", steer=0.0, places=None)
+        blank, numbers = Sweep.split(whole)
+        blank = replace(blank, tyre_rate=None if rate is None else (0.0, 0.0))
+        return blank, (numbers, rates, np.asarray(places, float))
+
+    def with_numbers(self, numbers: Any) -> Any:
+        """The same with other numbers, which may be traced."""
+        values, rates, places = numbers
+        return replace(Sweep.with_numbers(self, values), tyre_rate=rates, places=places)
+
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
         """The held coordinates."""
-        sweep, rig = self.on(mech)
+        sweep, rig = self._course(mech)
         return sweep.keys(rig)
 
     def axis_values(self, mech: Mechanism) -> Axis:
         """The first coordinate that moves, or the load."""
+        if self.places is not None:
+            return Axis(self.places)
         sweep, rig = self.on(mech)
         found = sweep.axis_values(rig)
         return found if self.over else LOADS[str(self.dim)]._replace(values=found.values)
 
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
         """The whole course, with states of the axle on its rig."""
-        sweep, rig = self.on(mech)
+        sweep, rig = self._course(mech)
         return sweep.curves(rig, states=states)
 
     def own_problems(self, mech: Mechanism) -> list[str]:
@@ -116,13 +173,13 @@ class AxleSweep(Sweep):
 
     def declare(self, mech: Mechanism) -> Declaration:
         """Outputs and coordinates."""
-        sweep, rig = self.on(mech)
+        sweep, rig = self._course(mech)
         found, axis = sweep.declare(rig), self.axis_values(mech)
         return found._replace(coords=found.coords | {self.axis: axis})
 
     def warn(self, mech: Mechanism) -> None:
         """Warn of degrees of freedom that nothing holds."""
-        sweep, rig = self.on(mech)
+        sweep, rig = self._course(mech)
         sweep.warn(rig)
 
 

@@ -127,6 +127,18 @@ class LoadSweep(Experiment):
         """All cases."""
         return np.arange(len(self.cases))
 
+    def split(self) -> tuple[Any, Any]:
+        """Its structure, and loads, travels and steering as numbers."""
+        travel = None if self.travel is None else np.asarray(self.travel, float)
+        none = None if travel is None else (0.0,) * len(travel)
+        blank = replace(self, loads=(), travel=none, steer=0.0)
+        return blank, (np.asarray(self.loads, float), travel, np.asarray(self.steer, float))
+
+    def with_numbers(self, numbers: Any) -> Any:
+        """The same with other numbers, which may be traced."""
+        loads, travel, steer = numbers
+        return replace(self, loads=loads, travel=travel, steer=steer)
+
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
         """What is held in every case."""
         return parse_known(mech, self.held(mech))[0]

@@ -31,6 +31,7 @@ from jaxmbd.analysis import (
     is_met,
     parse_known,
     settled_speeds,
+    single_rows,
 )
 from jaxmbd.kinematics import (
     MotionState,
@@ -42,7 +43,7 @@ from jaxmbd.kinematics import (
 )
 from jaxmbd.lanes import compiled, host_jit
 from jaxmbd.model import GROUND, Mechanism
-from jaxmbd.numerics import factor_rows, solution, tolerances
+from jaxmbd.numerics import SplitRows, solution, tolerances
 from jaxmbd.observe import model_point, wheel_axis
 from jaxmbd.spatial import cross, unit
 from jaxmbd.suspension.corner import Corner
@@ -284,7 +285,7 @@ def speeds_at_rates(m: MotionState, keys: tuple[Key, ...], held: Held, rates: Ar
     targets = asked.of(rates.T).T
     if held.settled:
         return settled_speeds(keys, held.keys, m.mech, m.q, targets, inputs=held.inputs)
-    return _least_speeds(m, asked.matrix, targets)
+    return _least_speeds(m, keys, asked.matrix, targets)
 
 
 def _keys(
@@ -310,9 +311,9 @@ def _keys(
     return (every if own[0] in held else tuple(dict.fromkeys(own))), every
 
 
-def _least_speeds(m: MotionState, rows: Array, targets: Array) -> Array:
+def _least_speeds(m: MotionState, keys: tuple[Key, ...], rows: Array, targets: Array) -> Array:
     """Speeds (k, nv) of least norm that move the rows at rates (k, n)."""
-    factors = factor_rows(rows, speed_units(m.mech) ** 2)
+    factors = SplitRows(rows, speed_units(m.mech) ** 2, single_rows(m.top, keys))
     length, found = mechanism_length(m.mech), []
     for target in targets:
         v = factors.solve(target)

@@ -197,9 +197,9 @@ def sensitivities_of(
     paths, units, nominal = _unknowns(model, vary)
     x = jnp.asarray(nominal, mech.dtype)
     if isinstance(model, Parametrization):
-        values, columns, status = _columns(sweep, model, paths, None, x)
+        values, columns, status = _columns(*sweep.split(), model, paths, None, x)
     else:
-        values, columns, status = _compiled(sweep, set_variables, paths, mech, x)
+        values, columns, status = _compiled(*sweep.split(), set_variables, paths, mech, x)
     table = Sensitivities(
         tuple(sweep.observe),
         paths,
@@ -223,6 +223,7 @@ def place_of(kind: str, name: str, names: Sequence[str]) -> int:
 
 def _columns(
     sweep: Experiment,
+    numbers: Any,
     build: Callable[..., Mechanism],
     paths: tuple[str, ...],
     mech: Mechanism | None,
@@ -230,16 +231,19 @@ def _columns(
 ) -> tuple[Array, Array, Array]:
     """Values, directional derivatives along each component of x, and status, each with an axis."""
 
-    def column(mech: Any, x: Array, direction: Array) -> tuple[Array, Array, Array]:
+    def column(numbers: Any, mech: Any, x: Array, direction: Array) -> tuple[Array, Array, Array]:
+        experiment = sweep.with_numbers(numbers)
+
         def outputs(x: Array) -> tuple[Array, Array]:
             values = dict(zip(paths, x, strict=True))
-            found = sweep(build(values) if mech is None else build(mech, values))
+            found = experiment(build(values) if mech is None else build(mech, values))
             return jnp.stack([found[n] for n in sweep.observe], axis=1), found["status"]
 
         (value, status), (rate, _) = jax.jvp(outputs, (x,), (direction,))
         return value, rate, status
 
-    return lanes.vmap(column, in_axes=(None, None, 0))(mech, x, jnp.eye(x.shape[0], dtype=x.dtype))
+    along = jnp.eye(x.shape[0], dtype=x.dtype)
+    return lanes.vmap(column, in_axes=(None, None, None, 0))(numbers, mech, x, along)
 
 
 _compiled = host_jit(_columns)

@@ -312,7 +312,7 @@ class _Problem(NamedTuple):
         """Columns and derivatives, by one kernel."""
         given = jnp.asarray(x, self.mech.dtype)
         values, slopes, status, reasons = _compiled(
-            self.sweep, self.adjusters, self.columns, self.mech, given
+            *self.sweep.split(), self.adjusters, self.columns, self.mech, given
         )
         reasons = {n: np.asarray(y)[0] for n, y in reasons.items()}
         return _Point(
@@ -327,6 +327,7 @@ class _Problem(NamedTuple):
 @host_jit
 def _compiled(
     sweep: Experiment,
+    numbers: Any,
     adjusters: tuple[Adjuster, ...],
     columns: tuple[str, ...],
     mech: Mechanism,
@@ -334,17 +335,18 @@ def _compiled(
 ) -> tuple[Array, Array, Array, dict[str, Array]]:
     """Values, derivatives along each component of x, status and reasons, each with an axis."""
 
-    def column(mech: Any, x: Array, direction: Array) -> Any:
+    def column(numbers: Any, mech: Any, x: Array, direction: Array) -> Any:
         def outputs(x: Array) -> tuple[Array, Any]:
             changes = {what: x[i] for i, what in enumerate(adjusters)}
-            found = called(sweep, adjusted(mech, changes))
+            found = called(sweep.with_numbers(numbers), adjusted(mech, changes))
             reasons = {n: found[n] for n in ("open_joint", "open_distance")}
             return jnp.stack([jnp.ravel(found[n])[0] for n in columns]), (found["status"], reasons)
 
         value, rate, (status, reasons) = jax.jvp(outputs, (x,), (direction,), has_aux=True)
         return value, rate, status, reasons
 
-    return lanes.vmap(column, in_axes=(None, None, 0))(mech, x, jnp.eye(x.shape[0], dtype=x.dtype))
+    along = jnp.eye(x.shape[0], dtype=x.dtype)
+    return lanes.vmap(column, in_axes=(None, None, None, 0))(numbers, mech, x, along)
 
 
 class _Search(NamedTuple):

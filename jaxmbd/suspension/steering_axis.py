@@ -172,7 +172,9 @@ def _register(fn: _Function, unit: str, text: str, prefix: str, need: str) -> No
     line = virtual_line if prefix else kingpin_line
 
     def of_instant(at: Instant) -> Array:
-        return fn(at, line(at))
+        if line not in at.shared:
+            at.shared[line] = line(at)
+        return fn(at, at.shared[line])
 
     of_instant.__name__ = prefix + fn.__name__
     characteristic(unit, prefix.replace("_", " ") + text, needs=(need,))(of_instant)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -34,6 +35,7 @@ class Instant:
         state: points, directions and twists.
         rates: function of "travel" or "steer" that gives the state's derivatives along that motion.
         up: normal of the ground (3,), a unit vector.
+        shared: what characteristics have found and other ones need too, by keys of their own.
 
     Example:
         >>> import jaxmbd as mbd
@@ -53,13 +55,14 @@ class Instant:
         up: Any = (0.0, 0.0, 1.0),
     ):
         self.corner, self.state, self.rates, self.up = corner, state, rates, up
+        self.shared: dict[Any, Any] = {}
 
-    @property
+    @cached_property
     def contact(self) -> Array:
         """The wheel's ground contact (3,) [m], `contact_point`."""
         return contact_point(self.state.centre, self.state.spin, self.corner.tyre_radius, self.up)
 
-    @property
+    @cached_property
     def drawn_contact(self) -> Array:
         """The same as drawn."""
         s = self.state
@@ -177,7 +180,7 @@ def instant(at: Snapshot, corner: Corner) -> Instant:
     def rates(along: str) -> CornerState:
         key = corner, along
         if key not in found:
-            now = found[corner]
+            now = found[corner].state
             speeds = now.speeds if along == "travel" else now.steering
             if speeds is None:
                 raise ValueError("this corner has no steering; name its rack or rod: steering=")
@@ -185,8 +188,8 @@ def instant(at: Snapshot, corner: Corner) -> Instant:
         return found[key]
 
     if corner not in found:
-        found[corner] = corner_state(at.mech, corner, at.q, held)
-    return Instant(corner, found[corner], rates)
+        found[corner] = Instant(corner, corner_state(at.mech, corner, at.q, held), rates)
+    return found[corner]
 
 
 @dataclass(frozen=True)

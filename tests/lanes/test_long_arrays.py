@@ -58,3 +58,21 @@ def test_a_long_stacked_result_is_transposed():
 
     found = lanes.vmap(columns, strict=True)(x)
     np.testing.assert_allclose(found, jax.vmap(columns)(x), rtol=1e-14)
+
+
+def test_columns_of_a_long_array_side_by_side_are_written_in_a_loop():
+    def fn(x):
+        def step(y, k):
+            y = jnp.sin(y) + x
+            return y, jnp.concatenate([y, jnp.cos(k * y)])
+
+        rows = jax.lax.scan(step, x, jnp.arange(400.0))[1]
+        masked = jnp.where(x[0] > -9.0, rows[1:], jnp.nan)
+        return jnp.stack([masked[:, k] for k in (3, 0, 5)], axis=1)
+
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    found, wanted = lanes.vmap(fn, strict=True)(x), jax.vmap(fn)(x)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    tangents = [jax.jvp(f, (x,), (0.5 * x,))[1] for f in (lanes.vmap(fn), jax.vmap(fn))]
+    np.testing.assert_allclose(*tangents, rtol=1e-9, atol=1e-12)
+    assert lanes.explain(fn, x[0]).operations < 400

@@ -7,7 +7,10 @@ from scipy.spatial.transform import Rotation
 
 import jaxmbd as mbd
 from jaxmbd import suspension
+from jaxmbd.analysis import holding_efforts, parse_known, single_rows
+from jaxmbd.observe import Snapshot
 from jaxmbd.suspension import axle_kinematics, axle_sweep, on_rig
+from jaxmbd.suspension.motions import wheel_key
 
 WISHBONES = mbd.zoo.double_wishbone_kinematic()
 CAR = suspension.axle(WISHBONES, shared=["rack"])
@@ -353,3 +356,38 @@ def test_columns_are_those_that_the_roles_allow():
     sweep = axle_sweep(bare, heave=[0.0], observe="track")
     assert isinstance(sweep, suspension.AxleSweep)
     assert suspension.AxleCharacteristic(ROLES, "trak").problems(CAR)
+
+
+def test_events_of_as_many_places_are_one_structure(table):
+    roll = axle_sweep(ROLES, roll=ROLLS, gradients=())
+    other = axle_sweep(ROLES, left=0.01 * ROLLS, steer=0.02, heave=-0.01)
+    (shape, numbers), (same, _) = roll.split(), other.split()
+    assert shape == same and hash(shape) == hash(same)
+    assert axle_sweep(ROLES, roll=ROLLS, heave=None).split()[0] != shape
+    found = suspension.axle_kinematics(CAR, ROLES, left=0.01 * ROLLS, steer=0.02, heave=-0.01)
+    np.testing.assert_allclose(found["heave"], -0.01, atol=1e-12)
+    assert found.axis == "left" and found.x.tolist() == (0.01 * ROLLS).tolist()
+    again = shape.with_numbers(numbers)
+    np.testing.assert_allclose(again.places, ROLLS)
+    assert np.ptp(table["left_toe"]) > 1e-3
+
+
+def test_holding_efforts_are_those_of_drives():
+    corner = mbd.zoo.double_wishbone(wheel_load=0.0)
+    car = suspension.axle(corner)
+    roles = suspension.axle_corners(car, suspension.zoo_corner("double_wishbone"))
+    rig = on_rig(car, roles)
+    known = {"rig_heave": 0.02, "rig_roll": 0.01, "rig_left": 0.0, "rig_right": 0.01}
+    q = mbd.assemble(rig, known).q
+    keys, values = parse_known(rig, known)
+    top, inputs = mbd.topology(rig), {"rig_left_lateral": 800.0}
+    assert single_rows(top, (wheel_key(roles[0]).coordinate, keys[1])) == [
+        (top.nc + 1, top.layout["rig_roll"].v.start)
+    ]
+    at = Snapshot(rig, q, keys=keys, values=values, moving=False, inputs=inputs)
+    found = holding_efforts(at.motion, keys, inputs)
+    drives = [at.holding(key) for key in keys]
+    assert np.max(np.abs(drives)) > 1e3
+    np.testing.assert_allclose(found, drives, rtol=1e-9, atol=1e-7)
+    free = holding_efforts(at.motion, keys[:2], inputs)
+    assert np.all(np.isnan(free))  # nothing holds the pads

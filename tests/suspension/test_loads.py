@@ -268,3 +268,17 @@ def test_the_experiment_and_the_table_are_of_their_types(five):
     assert sweep.loads == (((0.0,) * len(suspension.WHEEL_LOADS),),)
     assert sweep.declare(FIVE).coords["case"].values == ("a",)
     assert "there is no rod 'rack'" in AxialForce("rack").problems(FIVE)[0]
+
+
+def test_loads_are_numbers_of_one_program():
+    roles = suspension.zoo_corner("multi_link")
+
+    def cases(force, travel=0.0):
+        loads = {"stop": {"vertical": force, "braking": 5e3}, "turn": {"lateral": 0.5 * force}}
+        observe = {"tierod": AxialForce("tierod")}
+        return load_sweep(roles, loads, observe=observe, travel=travel)
+
+    (one, numbers), (other, _) = cases(4e3, 0.01).split(), cases(0.0).split()
+    assert one == other and hash(one) == hash(other)
+    assert float(np.max(one.with_numbers(numbers).loads)) == 5e3
+    assert cases(0.0, None).split()[0] != one  # springs carry the loads

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxmbd.lanes.ir.graph import Graph
-from jaxmbd.lanes.trace.arrays import SMALL, Lifted, Stacked, Value, empty, scalars
+from jaxmbd.lanes.trace.arrays import (
+    SMALL,
+    Lifted,
+    Stacked,
+    Value,
+    empty,
+    in_memory,
+    scalars,
+)
 from jaxmbd.lanes.trace.interpreter import rule
 from jaxmbd.lanes.trace.rules.arithmetic import result_dtype
 
@@ -96,8 +105,22 @@ def _concatenate(g: Graph, eqn: Any, *parts: Value) -> Value:
                 else:
                     pieces += [(1, lambda index, r=r: np.asarray(r, object)) for r in p]
             return Stacked(eqn.outvars[0].aval.shape, result_dtype(eqn), pieces)
+        if long := _by_rows(g, parts):
+            shape = eqn.outvars[0].aval.shape
+
+            def row(index: Any) -> np.ndarray:
+                return np.concatenate([p.at(g, index) for p in long], axis=axis - 1)
+
+            return Stacked(shape, result_dtype(eqn), [(shape[0], row)])
         parts = tuple(scalars(g, p) for p in parts)
     return np.concatenate(parts, axis=axis)  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def _by_rows(g: Graph, parts: Sequence[Value]) -> list[Value]:
+    """Arrays whose rows are joined one by one; none if that takes more than loading them."""
+    if any(isinstance(p, Lifted) or (isinstance(p, Stacked) and len(p.pieces) > 1) for p in parts):
+        return []
+    return [p if isinstance(p, Stacked) else in_memory(g, p) for p in parts]
 
 
 @rule("stack")
