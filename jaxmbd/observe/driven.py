@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
@@ -113,6 +115,19 @@ class Driven(Experiment):
     def kept(self) -> np.ndarray:
         return np.arange(len(self.t))
 
+    def split(self) -> tuple[Any, Any]:
+        params = {key: x[1] for key, x in self.known.items() if _has_params(x)}
+        numbers = {"t": self.t, "params": [*params.values()]}
+        blank = jax.tree_util.tree_map(lambda x: np.zeros(np.shape(x)).tolist(), [*params.values()])
+        return self.with_numbers({"t": tuple(range(len(self.t))), "params": blank}), numbers
+
+    def with_numbers(self, numbers: Any) -> Any:
+        other, params = copy.copy(self), iter(numbers["params"])
+        known = {k: (x[0], next(params)) if _has_params(x) else x for k, x in self.known.items()}
+        object.__setattr__(other, "t", numbers["t"])
+        object.__setattr__(other, "known", known)
+        return other
+
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
         drivers = parse_drivers(mech, self.known)
         return parse_known(mech, {d.key: d(jnp.asarray(self.t[0])) for d in drivers})[0]
@@ -143,6 +158,11 @@ class Driven(Experiment):
         observed = dict(zip(every, found, strict=True))
         failure = Failure(course.status, course.opening, course.failed_at)
         return Curves(times, run.q, run.v, observed, self.judged(failure, times, observed))
+
+
+def _has_params(x: Any) -> bool:
+    """Whether a course is a pair (function, params)."""
+    return isinstance(x, tuple) and len(x) == 2 and callable(x[0])
 
 
 def _plain(x: Any) -> Any:

@@ -363,9 +363,10 @@ class Experiment:
 
 def called(experiment: Any, mech: Mechanism) -> dict[str, Array]:
     """The outputs of an experiment, compiled where nothing is traced yet."""
-    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves(mech)):
+    structure, numbers = experiment.split()
+    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves((numbers, mech))):
         return experiment.computed(mech)
-    return _compiled("computed", *experiment.split(), mech)
+    return _compiled("computed", structure, numbers, mech)
 
 
 @host_jit
@@ -388,10 +389,13 @@ def frozen_values(known: Mapping[Any, Any] | None) -> dict[Any, Any]:
     return {key: plain(value) for key, value in (known or {}).items()}
 
 
-def split_fields(experiment: Any, *fields: str) -> tuple[Any, list[list[np.ndarray]]]:
+def split_fields(experiment: Any, *fields: str) -> tuple[Any, list[list[Any]]]:
     """An experiment with zeros for the values of some dictionaries of numbers, and the values."""
-    values = [[np.asarray(x) for x in getattr(experiment, name).values()] for name in fields]
-    blank = [[np.zeros(x.shape).tolist() for x in some] for some in values]
+    values = [
+        [x if isinstance(x, Tracer) else np.asarray(x) for x in getattr(experiment, name).values()]
+        for name in fields
+    ]
+    blank = [[np.zeros(np.shape(x)).tolist() for x in some] for some in values]
     return with_fields(experiment, fields, blank), values
 
 

@@ -306,6 +306,26 @@ def test_derivatives_are_those_of_differences():
     np.testing.assert_allclose(reverse, weights @ wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
 
 
+def test_speeds_and_times_are_numbers_of_one_program():
+    """Other ones compile nothing; the speed has a derivative: inertia goes with its square."""
+    mech = four_bar(gravity=(0.0, 0.0))
+
+    def turning(speed, share=1.0):
+        return Driven(
+            {"crank": (_line, speed)}, share * np.array(TIMES), {"e": HoldingEffort("crank")}
+        )
+
+    def torque(speed, share=1.0):
+        return turning(speed, share)(mech)["e"]
+
+    (one, _), (other, _) = turning(1.0).split(), turning(2.0, 0.5).split()
+    assert one == other and hash(one) == hash(other)
+    first = torque(1.0)
+    np.testing.assert_allclose(torque(2.0, 0.5), 4.0 * first, rtol=1e-9, atol=1e-12)
+    slope = lanes.jit(jax.grad(lambda w: torque(w)[0]))(1.0)
+    np.testing.assert_allclose(slope, 2.0 * first[0], rtol=1e-9)
+
+
 def test_a_drive_of_the_mechanism_gives_the_same():
     mech = four_bar()
     observe = {"pin": Reaction("A"), "shaking": ShakingForce()}
