@@ -39,7 +39,7 @@ class _Run:
         self.scaled = self.judged = Scaled.about(problem, first)
         self.asked = self.last = self.best = self.first = first
         self.evaluations, self.since = 1, 0
-        self.history = [self._state(first)]
+        self.history = [(*self._state(first), 1)]
 
     def rescale(self) -> None:
         """Search on with the scales of the best design."""
@@ -107,7 +107,8 @@ class _Run:
         return NonlinearConstraint(value, low, high, jac=slope, **options)  # type: ignore[arg-type]
 
     def record(self, x: np.ndarray, *_: Any) -> None:
-        self.history.append(self._state(self.near(x)))
+        state = self._state(self.near(x))
+        self.history.append((*state, self.evaluations))
         self.since += 1
 
     def stop_at(self, tolerance: float) -> None:
@@ -306,14 +307,14 @@ def _steps(
     judged, first = evaluation.samples, evaluation.jacobians(x0)
     x, state = np.clip(x0, low, high), jax.vmap(method.optimiser.init)(x0)
     update = jax.jit(jax.vmap(method.optimiser.update))
-    histories: list[list[tuple[float, float]]] = [[] for _ in x0]
+    histories: list[list[tuple[float, float, int]]] = [[] for _ in x0]
     best_x, best = x.copy(), np.full(len(x), np.inf)
     for step in range(method.steps):
         if method.redraw and evaluation.scatter is not None:
             evaluation.redraw(evaluation.scatter.seed + 1 + step)
         value, slope = _gradients(problem, x)
         for history, f in zip(histories, value, strict=True):
-            history.append((float(f), 0.0))
+            history.append((float(f), 0.0, step + 1))
         better = value < best
         if method.redraw:
             better = np.isfinite(value)  # values of different samples are not compared
