@@ -23,6 +23,8 @@ from jaxmbd.design.problem import OBJECTIVE, Ask, Point, Problem, Scaled
 _RESTARTS = 6
 _NOTHING, _PATIENCE = 1e-10, 25
 """A relative gain that counts as none, and how many iterations without a gain end a search."""
+_CHEAP = 1e-4
+"""How far below its tolerance a search goes on whose every step gains a digit."""
 _STAYS = 1e-4
 """A change of x between two searches that counts as none."""
 
@@ -212,7 +214,7 @@ def bounded_least_squares(
     Implementation and Theory, 1978); limits scale the unknowns (Branch, Coleman and Li 1999).
     """
     run = _Run(problem, first, ask, feasible)
-    part = problem.residual
+    part, last = problem.residual, np.inf
 
     def residuals(x: np.ndarray) -> np.ndarray:
         point = run.at(x)
@@ -221,8 +223,10 @@ def bounded_least_squares(
         return run.last.row[part] + 10.0 * (1.0 + np.abs(run.last.row[part]))
 
     def slopes(x: np.ndarray) -> np.ndarray:
+        nonlocal last
         run.record(x)
-        run.stop_at(1e-4 * tolerance)
+        before, last = last, optimality(run.scaled, run.best).residual
+        run.stop_at(tolerance if last > 0.1 * before else _CHEAP * tolerance)
         return run.near(x).jacobian[part]
 
     try:

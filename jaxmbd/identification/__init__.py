@@ -6,6 +6,7 @@ sets of data at once.
 """
 
 from jaxmbd.identification.combinations import Ambiguity, Combination
+from jaxmbd.identification.hysteresis import Hysteresis, Loop, hysteresis
 from jaxmbd.identification.identification import (
     Identifiability,
     identifiability,
@@ -18,11 +19,14 @@ from jaxmbd.identification.measured import Measured
 __all__ = [
     "Ambiguity",
     "Combination",
+    "Hysteresis",
     "Identifiability",
     "Identified",
     "Interval",
+    "Loop",
     "Measured",
     "ResidualCheck",
+    "hysteresis",
     "identifiability",
     "identify",
     "identify_each",
