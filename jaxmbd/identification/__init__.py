@@ -6,7 +6,6 @@ sets of data at once.
 """
 
 from jaxmbd.identification.combinations import Ambiguity, Combination
-from jaxmbd.identification.hysteresis import Hysteresis, Loop, hysteresis
 from jaxmbd.identification.identification import (
     Identifiability,
     identifiability,
@@ -14,6 +13,7 @@ from jaxmbd.identification.identification import (
     identify_each,
 )
 from jaxmbd.identification.identified import Identified, Interval, ResidualCheck
+from jaxmbd.identification.loading_loops import Hysteresis, LoadingLoop, hysteresis
 from jaxmbd.identification.measured import Measured
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "Identifiability",
     "Identified",
     "Interval",
-    "Loop",
+    "LoadingLoop",
     "Measured",
     "ResidualCheck",
     "hysteresis",

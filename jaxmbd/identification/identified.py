@@ -11,8 +11,8 @@ from scipy import stats
 
 from jaxmbd.identification.combinations import Ambiguity, ambiguities
 from jaxmbd.identification.fit import Fit, Noise
-from jaxmbd.identification.hysteresis import Loop, loop_of
 from jaxmbd.identification.information import Information, precision
+from jaxmbd.identification.loading_loops import LoadingLoop, loop_of
 from jaxmbd.identification.measured import Measured, Predictor, Record, blank, places, records
 from jaxmbd.observe import Experiment
 from jaxmbd.plumbing import text_table, warn_user
@@ -246,7 +246,7 @@ class Identified:
         return tuple(residual_check(name, self.residuals[rows]) for name, rows in series)
 
     @cached_property
-    def loops(self) -> tuple[Loop, ...]:
+    def loops(self) -> tuple[LoadingLoop, ...]:
         """Series that go another way back than forth along their axis, beyond what is predicted.
 
         The work is that of the axis' force along the measured displacement, or the other way

@@ -5,8 +5,8 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.design import Within
-from jaxmbd.identification import hysteresis, identify
-from jaxmbd.identification.hysteresis import branches, turnings
+from jaxmbd.identification import Hysteresis, LoadingLoop, hysteresis, identify
+from jaxmbd.identification.loading_loops import branches, turnings
 from jaxmbd.observe import HoldingEffort, Sweep
 
 RATE, REACH = 2e5, 4e-3
@@ -31,7 +31,7 @@ def stuck(force, friction, rate=RATE):
 def test_a_driven_spring_with_friction(cycles):
     x = REACH * np.sin(np.linspace(0.0, 2.0 * np.pi * cycles, 400 * cycles + 1))
     found = hysteresis(driven(x, 60.0), x)
-    assert found.cycles == cycles
+    assert isinstance(found, Hysteresis) and found.cycles == cycles
     assert found.energy == pytest.approx(4.0 * 60.0 * REACH, rel=1e-3)
     assert found.friction == pytest.approx(60.0, rel=1e-3)
     assert found.stiffness == pytest.approx(RATE, rel=1e-6)
@@ -111,6 +111,7 @@ def test_hysteresis_is_told():
     with pytest.warns(UserWarning, match="elastic rates alone cannot follow"):
         found = fitted(force, "autocorrelated")
     [loop] = found.loops
+    assert isinstance(loop, LoadingLoop)
     assert loop.width == pytest.approx(80.0, rel=0.03) and loop.share > 0.9
     assert loop.work is not None and loop.work.friction == pytest.approx(40.0, rel=0.05)
     assert "hysteresis of force: " in str(found) and "as of a friction of" in str(found)

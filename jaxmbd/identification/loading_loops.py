@@ -75,7 +75,8 @@ def hysteresis(force: object, displacement: object) -> Hysteresis:
     energy = _area(f, x) / cycles
     sign = branches(x)
     rows = np.stack([x, sign, np.ones_like(x)], axis=1)
-    slope = np.linalg.lstsq(rows, f, rcond=None)[0][0]
+    moves = sign != 0.0
+    slope = np.linalg.lstsq(rows[moves], f[moves], rcond=None)[0][0]
     return Hysteresis(energy, energy / (2.0 * np.ptp(x)), float(slope), cycles)
 
 
@@ -112,7 +113,7 @@ def branches(x: np.ndarray) -> np.ndarray:
     return sign
 
 
-class Loop(NamedTuple):
+class LoadingLoop(NamedTuple):
     """A measured series that goes another way back than forth.
 
     Attributes:
@@ -123,8 +124,8 @@ class Loop(NamedTuple):
         work: what it dissipates, where force and displacement are known; else None.
 
     Example:
-        >>> from jaxmbd.identification import Loop
-        >>> print(Loop("toe", 2e-4, 0.9, "rad", None))
+        >>> from jaxmbd.identification import LoadingLoop
+        >>> print(LoadingLoop("toe", 2e-4, 0.9, "rad", None))
         toe: 0.0002 rad between loading and unloading, 90 % of the residuals' squares
     """
 
@@ -158,7 +159,7 @@ def loop_of(
     measured: np.ndarray,
     residuals: np.ndarray,
     units: tuple[str, str],
-) -> Loop | None:
+) -> LoadingLoop | None:
     """The loop in which a measured series (n,) goes along its axis, if its residuals have one.
 
     The residuals are fitted by a mean and a difference of both ways; the latter must be larger
@@ -192,4 +193,4 @@ def loop_of(
         work = hysteresis(x, y)
     elif units[::-1] in _WORK:
         work = hysteresis(y, x)
-    return Loop(name, 2.0 * abs(float(half)), share, units[1], work)
+    return LoadingLoop(name, 2.0 * abs(float(half)), share, units[1], work)
