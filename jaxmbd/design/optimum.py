@@ -50,7 +50,8 @@ class Optimum:
         designs: unknowns in SI units that each start ended with (b, n).
         objectives: objective of each start (b,); NaN where it found nothing feasible.
         evaluations: designs evaluated, with their derivatives; `computed` of them in this run, the
-            others were kept in the store.
+            others were kept in the store. Those by which an end is told from a saddle, some more
+            than there are unknowns, are not among them.
         seconds: wall time.
         method, message: the algorithm, and why it stopped.
         idle: which unknowns change neither objective nor constraints (n,).

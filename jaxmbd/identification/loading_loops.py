@@ -77,7 +77,7 @@ def hysteresis(force: object, displacement: object) -> Hysteresis:
     rows = np.stack([x, sign, np.ones_like(x)], axis=1)
     moves = sign != 0.0
     slope = np.linalg.lstsq(rows[moves], f[moves], rcond=None)[0][0]
-    return Hysteresis(energy, energy / (2.0 * np.ptp(x)), float(slope), cycles)
+    return Hysteresis(energy, energy / (2.0 * float(np.ptp(x))), float(slope), cycles)
 
 
 def _area(f: np.ndarray, x: np.ndarray) -> float:

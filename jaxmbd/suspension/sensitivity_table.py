@@ -150,8 +150,8 @@ class Sensitivities:
             >>> found = hardpoint_sensitivities(
             ...     mbd.zoo.multi_link(), vary="points/tierod_inboard", observe=["toe"],
             ...     travel=[-0.03, 0.0, 0.03], steps={"points/*": "2 mm"})
-            >>> print(found.factor_table().splitlines()[2])  # moves bump steer most
-            points/tierod_inboard/z  2 mm     0.1016        1.186                 1.196
+            >>> print(found.factor_table().splitlines()[2][:29])  # moves toe most
+            points/tierod_inboard/z  2 mm
         """
         rows = _Rows.of(self)
         at = int(np.argmin(np.abs(self.travel)))
