@@ -16,7 +16,6 @@ from jaxmbd.observe import HoldingEffort, Sweep
 PER_CASE = 6
 _COULOMB = "4 f X of Coulomb's friction f over ±X; a force F moves the spring k by (F − f)/k"
 NUMBERS = {
-    "identification.hysteresis": _COULOMB,
     "identification.Hysteresis.energy": _COULOMB,
     "identification.Hysteresis.friction": _COULOMB,
     "identification.Hysteresis.stiffness": "the spring's",
@@ -24,6 +23,8 @@ NUMBERS = {
     "identification.Identified.loops": "whether there was a friction",
     "identification.LoadingLoop.width": "twice the friction",
     "identification.LoadingLoop.share": "squares of friction and of noise",
+    "identification.LoadingLoop.unit": "newtons were measured",
+    "identification.LoadingLoop.work": _COULOMB,
 }
 
 
@@ -31,7 +32,7 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
     """Loops of any size, and fits of a spring to loops with and without friction."""
     for k in range(max(2, round(size / PER_CASE))):
         rng, text = np.random.default_rng([seed, k]), f"default_rng([{seed}, {k}])"
-        yield from or_crash("identification.hysteresis", _loop(rng, text), text)
+        yield from or_crash("identification.Hysteresis.energy", _loop(rng, text), text)
         if k % 10 == 0:
             yield from or_crash("identification.Identified.loops", _fit(rng, text), text)
 
@@ -57,7 +58,6 @@ def _loop(rng: np.random.Generator, text: str) -> Iterator[Judged]:
     energy = 4.0 * friction * moved
     for key, got, wanted in (
         ("Hysteresis.energy", found.energy, energy),
-        ("hysteresis", found.energy, energy),
         ("Hysteresis.friction", found.friction, friction),
     ):
         yield compare(f"{name}{key}", got, wanted, limit=near, detail=text)
@@ -92,4 +92,9 @@ def _fit(rng: np.random.Generator, text: str) -> Iterator[Judged]:
         yield compare(
             f"{key}width", loop.width, 2.0 * friction, limit=6.0 * chance / friction, detail=text
         )
+        yield compare(f"{key}unit", loop.unit == "N", True, limit=0.0, detail=text)
+        dissipated = 0.0 if loop.work is None else loop.work.energy
+        wanted = 4.0 * friction * 0.01
+        near = 0.02 + 6.0 * chance / friction  # of sampling where it turns, and of noise
+        yield compare(f"{key}work", dissipated, wanted, limit=near, detail=text)
         yield compare(f"{key}share", loop.share, squares, limit=0.15, detail=text)
