@@ -1,6 +1,8 @@
 """Derivatives of an axle's columns by all its hardpoints, and designs of an elastic table.
 
-    python benchmarks/axles.py [--designs 100000] [--json FILE]
+    python benchmarks/axles.py [--part NAME] [--designs 100000] [--json FILE]
+
+A part that is named is run alone and replaces its results in the file; there may be several.
 
 A double-wishbone axle whose two sides vary apart, 60 coordinates, through 41 places of parallel
 travel, of roll and of steering: all columns and their whole Jacobian in one call. `first` is the
@@ -8,17 +10,17 @@ first call with all its compiling, nothing cached, `again` the median of later o
 numbers; all events are numbers of one program, so that only the first of them compiles. The
 Jacobian is checked against differences of the values, of those columns that rounding leaves seven
 digits of a difference. Then the table of a MacPherson
-corner with a soft hinge, which settles at each place, for many designs at once. Last, curves of
-toe, camber and half track that are wanted of a corner, met by moving its hardpoints: by `minimize`,
-and by the least sum of squares on quadratic response surfaces of each place of each curve, which
-have (n + 1)(n + 2)/2 unknowns in n coordinates; the surfaces' best design is evaluated truly.
+corner with a soft hinge, which settles at each place, for many designs at once. Last, curves that
+are wanted of a suspension, met by moving its hardpoints (`axle_cases/target_curves.py`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -30,12 +32,11 @@ _script.start(cache=False)
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from scipy.optimize import least_squares  # noqa: E402
+from axle_cases.target_curves import target_curves  # noqa: E402
 from throughput_cases.machine import commit  # noqa: E402
 
 import jaxmbd as mbd  # noqa: E402
 from jaxmbd import lanes, suspension  # noqa: E402
-from jaxmbd.design import Within  # noqa: E402
 
 PLACES, CALLS, STEP = 41, 15, 2e-5
 EVENTS = {
@@ -138,84 +139,26 @@ def elastic(designs: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-WANTED, ROOM, STEPS = ("toe", "camber", "half_track_change"), 0.02, 20
-WEIGHTS = {"toe": 1e3, "camber": 1e2, "half_track_change": 1e3}  # one for 1 mrad, 10 mrad, 1 mm
-
-
-def target_curves() -> dict[str, float]:
-    """Evaluations and errors of both ways; the wanted curves are those of another design."""
-    corner = mbd.zoo.double_wishbone_kinematic()
-    roles = suspension.zoo_corner("double_wishbone_kinematic")
-    names = [n for n in corner.structure.points if not n.startswith("axle_")]
-    paths = [f"points/{n}/{axis}" for n in names for axis in "xyz"]
-    start = np.array([float(x) for x in mbd.get_variables(corner, paths).values()])
-    sweep = suspension.kinematics_sweep(
-        roles, travel=np.linspace(-0.06, 0.06, 13).tolist(), observe=WANTED, gradients=()
-    )
-
-    def curves(x: Any) -> Any:
-        return _weighed(sweep(mbd.set_variables(corner, dict(zip(paths, x, strict=True)))))
-
-    rng = np.random.default_rng(4)
-    run = jax.jit(lanes.vmap(curves))
-    wanted = np.asarray(run((start + 0.5 * ROOM * rng.uniform(-1.0, 1.0, start.size))[None]))[0]
-    before = float(np.sqrt(np.mean((np.asarray(run(start[None]))[0] - wanted) ** 2)))
-
-    found = mbd.minimize(
-        lambda seen: (seen["curves"] - wanted) / np.sqrt(len(wanted)),
-        corner,
-        {path: Within(f"{1e3 * ROOM:g} mm") for path in paths},
-        observe=lambda mech: {"curves": _weighed(sweep(mech))},
-        method="least-squares",
-        steps=STEPS,
-    )
-    n = start.size
-    least = (n + 1) * (n + 2) // 2
-    samples = rng.uniform(-1.0, 1.0, (least, n))
-    terms = _quadratic(samples)
-    surface = np.linalg.lstsq(terms, np.asarray(run(start + ROOM * samples)) - wanted, rcond=None)[
-        0
-    ]
-    best = least_squares(
-        lambda u: (_quadratic(u[None]) @ surface)[0], np.zeros(n), bounds=(-1.0, 1.0)
-    ).x
-    left = np.asarray(run((start + ROOM * best)[None]))[0] - wanted
-    error = float(np.sqrt(np.mean(left**2)))
-    return {
-        "coordinates": n,
-        "before": before,
-        "surface evaluations": least + 1,
-        "surface after": error,
-        "evaluations": found.evaluations,
-        "after": float(np.sqrt(found.objective)),
-        "seconds": found.seconds,
-        "ratio": (least + 1) / found.evaluations,
-    }
-
-
-def _weighed(found: Any) -> Any:
-    return jnp.concatenate([WEIGHTS[n] * found[n] for n in WANTED])
-
-
-def _quadratic(u: np.ndarray) -> np.ndarray:
-    """The terms of a quadratic (m, (n + 1)(n + 2)/2) at points (m, n)."""
-    i, j = np.triu_indices(u.shape[1])
-    return np.concatenate([np.ones((len(u), 1)), u, u[:, i] * u[:, j]], axis=1)
+PARTS: dict[str, Callable[[Any], Any]] = {
+    "events": lambda options: {name: derivatives(event) for name, event in EVENTS.items()},
+    "elastic": lambda options: elastic(options.designs),
+    "target curves": lambda options: target_curves(),
+}
 
 
 def main() -> int:
     parser = _script.parser(__doc__)
     parser.add_argument("--designs", type=int, default=100_000)
+    parser.add_argument("--part", choices=PARTS, action="append", help="by default all")
     options = parser.parse_args()
-    found: dict[str, Any] = {"commit": commit(), "events": {}}
-    for name, event in EVENTS.items():
-        found["events"][name] = derivatives(event)
-        print(name, found["events"][name], flush=True)
-    found["elastic"] = elastic(options.designs)
-    print("elastic", found["elastic"], flush=True)
-    found["target curves"] = target_curves()
-    print("target curves", found["target curves"], flush=True)
-    _script.write(options.json, found)
+    found: dict[str, Any] = {}
+    if options.part and options.json is not None and options.json.exists():
+        found = json.loads(options.json.read_text("utf-8"))
+    for name in options.part or PARTS:
+        found[name] = PARTS[name](options)
+        found.setdefault("commits", {})[name] = commit()
+        print(name, found[name], flush=True)
+        _script.write(options.json, found)
     return 0
 
 

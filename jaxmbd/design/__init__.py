@@ -1,8 +1,9 @@
 """Design by gradients: objectives and constraints over what a mechanism does, minimised.
 
-`minimize` is all that most need, with ranges (`Within`, `Between`, `MovedTogether`), bounds
-(`AtMost`, `AtLeast`, `Equals`, `InRange`), and for robust design a `Scatter` with a `Statistic` of
-its samples (`Mean`, `Deviation`, `Variance`, `Quantile`, `Tail`).
+`minimize` is all that most need, with curves that are wanted (`Curve`), ranges (`Within`,
+`Between`, `MovedTogether`), bounds (`AtMost`, `AtLeast`, `Equals`, `InRange`), and for robust
+design a `Scatter` with a `Statistic` of its samples (`Mean`, `Deviation`, `Variance`, `Quantile`,
+`Tail`).
 
 *A design whose loops cannot close* is a place from which a search has to come back, not an error.
 `Closing` takes a margin: a signed distance, positive where the loops close, whose derivative is
@@ -11,6 +12,7 @@ function of the mechanism with these properties, for example of a crank's reach.
 """
 
 from jaxmbd.design.answers import in_step
+from jaxmbd.design.curves import Curve
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import (
     AtLeast,
@@ -38,6 +40,7 @@ __all__ = [
     "Between",
     "Bounded",
     "Closing",
+    "Curve",
     "Descent",
     "Deviation",
     "Equals",

@@ -23,6 +23,8 @@ from jaxmbd.design.problem import OBJECTIVE, Ask, Point, Problem, Scaled
 _RESTARTS = 6
 _NOTHING, _PATIENCE = 1e-10, 25
 """A relative gain that counts as none, and how many iterations without a gain end a search."""
+_CHEAP = 1e-4
+"""How far below its tolerance a search goes on whose every step gains a digit."""
 _STAYS = 1e-4
 """A change of x between two searches that counts as none."""
 
@@ -39,7 +41,7 @@ class _Run:
         self.scaled = self.judged = Scaled.about(problem, first)
         self.asked = self.last = self.best = self.first = first
         self.evaluations, self.since = 1, 0
-        self.history = [self._state(first)]
+        self.history = [(*self._state(first), 1)]
 
     def rescale(self) -> None:
         """Search on with the scales of the best design."""
@@ -107,7 +109,8 @@ class _Run:
         return NonlinearConstraint(value, low, high, jac=slope, **options)  # type: ignore[arg-type]
 
     def record(self, x: np.ndarray, *_: Any) -> None:
-        self.history.append(self._state(self.near(x)))
+        state = self._state(self.near(x))
+        self.history.append((*state, self.evaluations))
         self.since += 1
 
     def stop_at(self, tolerance: float) -> None:
@@ -211,7 +214,7 @@ def bounded_least_squares(
     Implementation and Theory, 1978); limits scale the unknowns (Branch, Coleman and Li 1999).
     """
     run = _Run(problem, first, ask, feasible)
-    part = problem.residual
+    part, last = problem.residual, np.inf
 
     def residuals(x: np.ndarray) -> np.ndarray:
         point = run.at(x)
@@ -220,8 +223,10 @@ def bounded_least_squares(
         return run.last.row[part] + 10.0 * (1.0 + np.abs(run.last.row[part]))
 
     def slopes(x: np.ndarray) -> np.ndarray:
+        nonlocal last
         run.record(x)
-        run.stop_at(1e-4 * tolerance)
+        before, last = last, optimality(run.scaled, run.best).residual
+        run.stop_at(tolerance if last > 0.1 * before else _CHEAP * tolerance)
         return run.near(x).jacobian[part]
 
     try:
@@ -306,14 +311,14 @@ def _steps(
     judged, first = evaluation.samples, evaluation.jacobians(x0)
     x, state = np.clip(x0, low, high), jax.vmap(method.optimiser.init)(x0)
     update = jax.jit(jax.vmap(method.optimiser.update))
-    histories: list[list[tuple[float, float]]] = [[] for _ in x0]
+    histories: list[list[tuple[float, float, int]]] = [[] for _ in x0]
     best_x, best = x.copy(), np.full(len(x), np.inf)
     for step in range(method.steps):
         if method.redraw and evaluation.scatter is not None:
             evaluation.redraw(evaluation.scatter.seed + 1 + step)
         value, slope = _gradients(problem, x)
         for history, f in zip(histories, value, strict=True):
-            history.append((float(f), 0.0))
+            history.append((float(f), 0.0, step + 1))
         better = value < best
         if method.redraw:
             better = np.isfinite(value)  # values of different samples are not compared

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from scipy.optimize import minimize as scipy_minimize
 
 from jaxmbd.analysis import closure_margin
 from jaxmbd.design.answers import Answers, Store, in_step, question
+from jaxmbd.design.curves import Curve, Curves, as_curves, misfit_of, residuals_of
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import Bounded, Quantile, Scatter, Statistic, What
 from jaxmbd.design.methods import LEAST_SQUARES, METHODS, Descent, descend
@@ -29,7 +30,7 @@ from jaxmbd.design.optimum import Course, Optimum, optimum_of
 from jaxmbd.design.problem import OBJECTIVE, Ask, Point, Problem, Scaled, starting_points
 from jaxmbd.design.unknowns import Unknowns, Vary
 from jaxmbd.model import Mechanism
-from jaxmbd.observe import Configuration, Sweep
+from jaxmbd.observe import Configuration, Sweep, Together
 from jaxmbd.plumbing import hint, refuse
 
 
@@ -87,15 +88,18 @@ _PLACES = 5
 
 
 def closing_of(observe: Any) -> Closing | None:
-    """The margins of a sweep at five places of its axis, or of a pose; None of anything else."""
-    holds = isinstance(observe, Configuration) and not observe.settle
-    if holds or isinstance(observe, Sweep):
-        return Closing(partial(_margins, observe), hold=False)
-    return None
+    """The margins of sweeps at five places of their axes, and of poses; None of anything else."""
+    parts = list(observe.experiments.values()) if isinstance(observe, Together) else [observe]
+    held = [x for x in parts if isinstance(x, Sweep)]
+    held += [x for x in parts if isinstance(x, Configuration) and not x.settle]
+    if not held:
+        return None
+    return Closing(lambda mech: jnp.concatenate([_margins(x, mech) for x in held]), hold=False)
 
 
 def _margins(observe: Any, mech: Mechanism) -> Array:
-    observe = observe.on(mech) if hasattr(observe, "on") else observe  # a corner's own
+    if isinstance(observe, Sweep):
+        observe, mech = observe.on(mech)
     moved = _some(observe.over) if isinstance(observe, Sweep) else {}
 
     def at(step: list[Array]) -> Array:
@@ -109,7 +113,7 @@ def _margins(observe: Any, mech: Mechanism) -> Array:
 def _some(over: Mapping[Any, Any]) -> dict[Any, np.ndarray]:
     """The moved coordinates at a few places of the axis, its ends among them."""
     values = {key: np.asarray(x) for key, x in over.items()}
-    count = len(next(iter(values.values())))
+    count = len(next(iter(values.values()), ()))  # none where only loads change
     places = np.unique(np.linspace(0, count - 1, _PLACES).round().astype(int))
     return {key: x[places] for key, x in values.items()}
 
@@ -121,13 +125,13 @@ _IN_STEP = 256
 
 
 def minimize(
-    objective: What,
+    objective: What | Curves,
     model: Any,
     vary: Vary,
     *,
     observe: Callable[[Any], Any] | None = None,
     constraints: Mapping[str, Bounded] | None = None,
-    method: str | Descent = "slsqp",
+    method: str | Descent | None = None,
     starts: Any = 1,
     candidates: int = 0,
     seed: int = 0,
@@ -148,18 +152,20 @@ def minimize(
     `closing` says which way.
 
     Args:
-        objective: function of the subject to one number, or name of an output; with a method of
-            least squares a function to residuals, whose sum of squares is minimised.
+        objective: function of the subject to one number, or name of an output; one or several
+            `Curve`, of whose deviations the mean squares are added; with a method of least squares
+            a function to residuals, whose sum of squares is minimised.
         model: a `Mechanism`, a `Parametrization`, or None: the unknowns by name are the model.
         vary: path, pattern or name to `Within`, `Between` or `Together`.
         observe: an experiment of `jaxmbd.observe`, or a function of the model (in which experiments
             may be called; designs whose loops cannot close then need `closing`).
         constraints: name to `AtMost`, `AtLeast`, `Equals` or `InRange`; with scatter, of the mean
             of their samples unless they say otherwise by their own `over`.
-        method: "slsqp" (few unknowns, exact first derivatives; the default), "trust-constr" (exact
-            Hessians too), "least-squares" (matching of curves, by Levenberg and Marquardt's steps
-            within limits that may bind; also called "levenberg-marquardt"), or a `Descent` (many
-            unknowns, stochastic objectives).
+        method: "slsqp" (few unknowns, exact first derivatives), "trust-constr" (exact Hessians
+            too), "least-squares" (matching of curves, by Levenberg and Marquardt's steps within
+            limits that may bind; also called "levenberg-marquardt"), or a `Descent` (many
+            unknowns, stochastic objectives). By default "least-squares" for curves without
+            constraints and scatter, else "slsqp".
         starts: number of starting points: the model as it is, and others evenly over the limits;
             or the designs themselves (b, n), rows in SI units in the order of the numbers.
             They run in step, each round one batch; the best result is kept.
@@ -171,7 +177,7 @@ def minimize(
         closing: a closure margin of the model, or `Closing`: kept by a constraint,
             and followed back from starts at which a loop cannot close. For a `Sweep` or
             `Configuration` it need not be given for that; it is then no constraint.
-        steps: most iterations of a start.
+        steps: most iterations of a start; of "least-squares" most evaluations.
         tolerance: largest KKT residual of a design that counts as optimal.
         feasible: largest violation of a scaled constraint that counts as none.
         store: a file that keeps all evaluations; a run that was ended goes on from there.
@@ -201,10 +207,13 @@ def minimize(
         ('optimal', 2.5, 1.0)
     """
     began = time.monotonic()
+    closing = Closing(closing) if callable(closing) else closing
+    if method is None:
+        alone = not constraints and scatter is None and not (closing and closing.hold)
+        method = "least-squares" if alone and as_curves(objective) else "slsqp"
     _check(observe, constraints, method, starts, steps, store, closing)
     unknowns = Unknowns.of(model, vary)
     bounds = dict(constraints or {})
-    closing = Closing(closing) if callable(closing) else closing
     problem = _problem(objective, unknowns, observe, bounds, method, scatter, over, closing)
     x0 = starting_points(problem, starts, seed, candidates)
     name = method if isinstance(method, str) else "optax"
@@ -265,7 +274,7 @@ def _check(
 
 
 def _problem(
-    objective: What,
+    objective: What | Curves,
     unknowns: Unknowns,
     observe: Any,
     bounds: dict[str, Bounded],
@@ -293,6 +302,9 @@ def _problem(
         raise ValueError(f'method={method!r} takes no constraints; choose "slsqp"')
     if scatter is not None and (least_squares or method == "trust-constr"):
         raise ValueError(f'method={method!r} takes no scatter; choose "slsqp" and one number')
+    if curves := as_curves(objective):
+        objective = partial(residuals_of if least_squares else misfit_of, curves)
+    assert not isinstance(objective, (Curve, Sequence)) or isinstance(objective, str)
     goals: dict[str, What] = {OBJECTIVE: objective} | {n: b.what for n, b in bounds.items()}
     measures = {n: b.over for n, b in bounds.items() if b.over is not None}
     if over is not None:
@@ -350,14 +362,16 @@ def _in_step(
         if not point.works:
             return Course(point, [], 1, "the start does not work", None)
         course = solver(point, ask)
-        if np.max(np.abs(course.best.x - point.x)) < _STAYED:
-            beside = _off_a_saddle(problem, course, ask, options["feasible"])
-            course = course if beside is None else solver(beside, ask)
+        stayed = np.max(np.abs(course.best.x - point.x)) < _STAYED
+        if stayed and course.evaluations < options["steps"]:  # else it had no time to leave
+            course = _off_a_saddle(problem, course, solver, ask, options["feasible"])
         if problem.evaluation.scatter is not None or len(point.x) > FEW:
             return course
         scaled = Scaled.about(problem, point).stricter(Scaled.about(problem, course.best))
-        tolerance = options["tolerance"]
-        best, count = finished(scaled, course.best, ask, tolerance, options["feasible"])
+        done = course.evaluations if problem.least_squares else len(course.history) - 1
+        left = max(options["steps"] - done, 0)
+        limits = options["tolerance"], options["feasible"]
+        best, count = finished(scaled, course.best, ask, *limits, left)
         return course._replace(best=best, evaluations=course.evaluations + count)
 
     for first in range(0, len(x0), _IN_STEP):
@@ -366,20 +380,26 @@ def _in_step(
     return courses, answers.computed
 
 
-def _off_a_saddle(problem: Problem, course: Course, ask: Ask, feasible: float) -> Point | None:
-    """A better design beside a start at which the search stayed: that was a maximum or saddle."""
-    point = course.best
+def _off_a_saddle(
+    problem: Problem, course: Course, solver: Callable[..., Course], ask: Ask, feasible: float
+) -> Course:
+    """The course from a better design beside a start at which the search stayed.
+
+    That was a maximum or a saddle; where nothing beside it is better, the course is as it was.
+    """
+    point, count = course.best, course.evaluations
     if len(point.x) > FEW:
-        return None
+        return course
     scaled = Scaled.about(problem, point)
     here = problem.objective(point)[0]
     for step in _ASIDE * np.concatenate([np.eye(len(point.x)), -np.eye(len(point.x))]):
         x = np.clip(point.x + step, *problem.limits)
-        beside = Point(x, *ask(("design", x)))
+        beside, count = Point(x, *ask(("design", x))), count + 1
         if beside.works and scaled.violation(beside) <= max(feasible, scaled.violation(point)):
             if problem.objective(beside)[0] < here - 1e-9 * abs(here):
-                return beside
-    return None
+                again = solver(beside, ask)
+                return again._replace(evaluations=count + again.evaluations - 1)
+    return course._replace(evaluations=count)
 
 
 class _Progress:

@@ -151,19 +151,24 @@ _STEPS = 30
 _NEAR = (AT_LIMIT, 1e-3)
 """How near to a limit counts as at it: as found, and where a barrier kept a search away."""
 _LONGEST = 0.3
+_GAIN = 0.5
+"""What a step must leave of the residual; one that leaves more is not near a KKT point."""
 _DAMPINGS = (1e-14, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
 """Least eigenvalues of the reduced Hessian that are tried, relative to its largest."""
 
 
 def finished(
-    scaled: Scaled, point: Point, ask: Ask, tolerance: float, feasible: float
+    scaled: Scaled, point: Point, ask: Ask, tolerance: float, feasible: float, steps: int
 ) -> tuple[Point, int]:
-    """The KKT point near a design, or the nearest to it that was met, and designs evaluated."""
+    """The KKT point near a design, or the nearest to it that was met, and designs evaluated.
+
+    There are at most `steps` to what is near in either sense.
+    """
     count = 0
     for near in _NEAR:
         if optimality(scaled, point).residual <= tolerance:
             break
-        end, more = _towards(scaled, point, ask, tolerance, near)
+        end, more = _towards(scaled, point, ask, tolerance, near, min(steps, _STEPS))
         count += more
         if _is_better(scaled, end, point, tolerance, feasible):
             point = end
@@ -180,11 +185,11 @@ def _is_better(scaled: Scaled, end: Point, point: Point, tolerance: float, feasi
 
 
 def _towards(
-    scaled: Scaled, point: Point, ask: Ask, tolerance: float, near: float
+    scaled: Scaled, point: Point, ask: Ask, tolerance: float, near: float, steps: int
 ) -> tuple[Point, int]:
     """Steps as long as the conditions hold better, with what is near a limit taken as at it."""
     state, count = optimality(scaled, point, near), 0
-    for _ in range(_STEPS):
+    for _ in range(steps):
         if state.residual <= tolerance:
             break
         model = _Model.at(scaled, point, state, ask)
@@ -200,7 +205,10 @@ def _towards(
                 break
         if best is None:
             break
+        slow = least.residual > _GAIN * state.residual
         point, state = best, least
+        if slow:
+            break
     return point, count
 
 

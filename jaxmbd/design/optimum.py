@@ -19,7 +19,7 @@ class Course(NamedTuple):
     """What an optimiser did from one start."""
 
     best: Point  # feasible and of least objective, or else of least violation
-    history: list[tuple[float, float]]  # (objective, violation) of its iterations
+    history: list[tuple[float, float, int]]  # (objective, violation, evaluations) of iterations
     evaluations: int
     message: str  # why it stopped
     start: Point | None  # the first design that works; None if none did
@@ -45,11 +45,13 @@ class Optimum:
             by how much the objective changes if that limit is raised by one unit (negative at
             upper limits, where more room helps, positive at lower ones).
         kkt: residual of the Karush-Kuhn-Tucker conditions, relative to the gradient at the start.
-        history: (objective, violation) of each iteration of the best start (k, 2).
+        history: (objective, violation, evaluations so far) of each iteration of the best start
+            (k, 3).
         designs: unknowns in SI units that each start ended with (b, n).
         objectives: objective of each start (b,); NaN where it found nothing feasible.
         evaluations: designs evaluated, with their derivatives; `computed` of them in this run, the
-            others were kept in the store.
+            others were kept in the store. Those by which an end is told from a saddle, some more
+            than there are unknowns, are not among them.
         seconds: wall time.
         method, message: the algorithm, and why it stopped.
         idle: which unknowns change neither objective nor constraints (n,).

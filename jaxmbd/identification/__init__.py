@@ -13,16 +13,20 @@ from jaxmbd.identification.identification import (
     identify_each,
 )
 from jaxmbd.identification.identified import Identified, Interval, ResidualCheck
+from jaxmbd.identification.loading_loops import Hysteresis, LoadingLoop, hysteresis
 from jaxmbd.identification.measured import Measured
 
 __all__ = [
     "Ambiguity",
     "Combination",
+    "Hysteresis",
     "Identifiability",
     "Identified",
     "Interval",
+    "LoadingLoop",
     "Measured",
     "ResidualCheck",
+    "hysteresis",
     "identifiability",
     "identify",
     "identify_each",

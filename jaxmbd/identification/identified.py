@@ -12,8 +12,10 @@ from scipy import stats
 from jaxmbd.identification.combinations import Ambiguity, ambiguities
 from jaxmbd.identification.fit import Fit, Noise
 from jaxmbd.identification.information import Information, precision
+from jaxmbd.identification.loading_loops import LoadingLoop, loop_of
 from jaxmbd.identification.measured import Measured, Predictor, Record, blank, places, records
-from jaxmbd.plumbing import text_table
+from jaxmbd.observe import Experiment
+from jaxmbd.plumbing import text_table, warn_user
 
 AT_LIMIT = 1e-4
 """An unknown this close to a limit, in its scale, is taken to be there."""
@@ -158,6 +160,7 @@ class Identified:
             how = "estimated" if channel in self.noise.estimated else "given"
             lines.append(f"noise of {channel}: {sigma:.3g} ({how})")
         lines += [f"residuals of {check}" for check in self.checks]
+        lines += [f"hysteresis of {loop}; {_ELASTIC}" for loop in self.loops]
         return "\n".join(lines + doubts(self.names, self.information, self.ambiguities))
 
     @property
@@ -243,6 +246,22 @@ class Identified:
         return tuple(residual_check(name, self.residuals[rows]) for name, rows in series)
 
     @cached_property
+    def loops(self) -> tuple[LoadingLoop, ...]:
+        """Series that go another way back than forth along their axis, beyond what is predicted.
+
+        The work is that of the axis' force along the measured displacement, or the other way
+        round: of use where both are of one point along one line.
+        """
+        found = []
+        every = [(record, channel) for record in self.records for channel in record.channels]
+        for name, rows, (record, channel) in zip(*places(self.records), every, strict=True):
+            if channel.places is not None and channel.values.ndim == 1:
+                units = _axis_unit(record, self.predictor.mechanism), channel.about.unit
+                left = channel.values - self.fit.y[rows]
+                found.append(loop_of(name, channel.places, channel.values, left, units))
+        return tuple(loop for loop in found if loop is not None)
+
+    @cached_property
     def ambiguities(self) -> tuple[Ambiguity, ...]:
         """Unknowns that the data cannot tell apart, with what they determine of them."""
         return ambiguities_of(self.predictor, self.fit.x, self.information, self.fit.sigma)
@@ -295,6 +314,18 @@ class Identified:
         return found
 
 
+_ELASTIC = (
+    "elastic rates alone cannot follow that: they are those of the middle line, and their errors "
+    "are too small unless errors='autocorrelated'"
+)
+
+
+def _axis_unit(record: Record, mech: Any) -> str:
+    """SI unit of the axis of a measurement."""
+    experiment = record.experiment
+    return experiment.axis_values(mech).unit if isinstance(experiment, Experiment) else ""
+
+
 def data_of(known: list[Record]) -> np.ndarray:
     """All measured series, one after the other (N,)."""
     return np.concatenate([c.values.ravel() for record in known for c in record.channels])
@@ -313,7 +344,10 @@ def identified(
         settings.loss,
         settings.errors,
     )
-    return Identified(predictor, known, fit, noise, found, settings)
+    result = Identified(predictor, known, fit, noise, found, settings)
+    for loop in result.loops:
+        warn_user(f"hysteresis of {loop}; {_ELASTIC}")
+    return result
 
 
 def ambiguities_of(

@@ -320,6 +320,8 @@ def held_values(experiment: Any, mech: Mechanism) -> dict[str, Variable]:
     and ``BODY/POINT/z`` for a `PointCoordinate`, ``BODY/POINT/dz`` for a `PointTravel`.
     """
     found = {}
+    if isinstance(experiment, Sweep):
+        _, mech = experiment.on(mech)  # an axle's is on a rig
     for kind, held in _held(experiment).items():
         text, which = _TEXTS[kind]
         for key, value in held.items():

@@ -249,6 +249,10 @@ class Sweep(Experiment):
                 "(and of the length of those of inputs)"
             )
 
+    def on(self, mech: Mechanism) -> tuple[Sweep, Mechanism]:
+        """The plain sweep and the mechanism that it is of: others hold more, or add a rig."""
+        return self, mech
+
     @property
     def axis(self) -> str:
         if self.dim is not None:

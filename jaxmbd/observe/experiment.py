@@ -480,7 +480,7 @@ class Together:
             now = [jnp.where(place < 0, place, place + shift), *(outputs[n] for n in REASONS[1:])]
             reasons = [jnp.where(first, x, y) for x, y in zip(now, reasons, strict=True)]
             status = jnp.where(first, outputs["status"], status)
-            shift += len(places(mech, experiment.keys(mech)))
+            shift += len(experiment.declare(mech).outputs[REASONS[0]].flags)
             hidden = ("status", *REASONS)
             found |= {self._renamed(key, n): x for n, x in outputs.items() if n not in hidden}
         found = {n: jnp.where(status == Status.OK, x, jnp.nan) for n, x in found.items()}

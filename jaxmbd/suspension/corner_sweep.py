@@ -58,11 +58,11 @@ class CornerSweep(Sweep):
 
     def keys(self, mech: Mechanism) -> tuple[Key, ...]:
         """The held coordinates."""
-        return self.on(mech).keys(mech)
+        return self.on(mech)[0].keys(mech)
 
     def curves(self, mech: Mechanism, *, states: bool) -> Curves:
         """The whole course."""
-        return self.on(mech).curves(mech, states=states)
+        return self.on(mech)[0].curves(mech, states=states)
 
     def own_problems(self, mech: Mechanism) -> list[str]:
         """Roles that do not fit the mechanism, and what `Sweep` finds."""
@@ -74,7 +74,7 @@ class CornerSweep(Sweep):
                 f"steering={name!r} is a {type(mech.joint(str(name))).__name__}, which cannot be "
                 "moved by a value; describe the corner with a rack (Prismatic)"
             )
-        return found or self.on(mech).own_problems(mech)
+        return found or self.on(mech)[0].own_problems(mech)
 
     def warn(self, mech: Mechanism) -> None:
         """Warn of degrees of freedom of the wheel that nothing holds."""
@@ -89,13 +89,13 @@ class CornerSweep(Sweep):
         assert self.corner is not None
         return self.corner.steering in self.over or self.corner.steering in self.known
 
-    def on(self, mech: Mechanism) -> Sweep:
-        """The same with all that is held in this mechanism in `known`."""
+    def on(self, mech: Mechanism) -> tuple[Sweep, Mechanism]:
+        """The same with all that is held in this mechanism in `known`, and the mechanism."""
         assert self.corner is not None
         known = held_joints(mech, self.corner) | dict(self.known)
         if self.corner.slides(mech) and not self._moved:
             known[self.corner.steering] = 0.0
-        return Sweep(self.over, self.observe, self.dim, known, self.settle, self.inputs)
+        return Sweep(self.over, self.observe, self.dim, known, self.settle, self.inputs), mech
 
 
 def kinematics_sweep(
@@ -167,7 +167,7 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
     assert sweep.corner is not None
     sweep.corner.check(mech)
     sweep.check(mech)
-    whole = sweep.on(mech)
+    whole, _ = sweep.on(mech)
     if not sweep.settle and (text := _not_held(mech, sweep.corner, whole.keys(mech))):
         raise ValueError(text)
     return whole
