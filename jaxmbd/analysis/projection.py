@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxmbd.dynamics import kkt_system, solve_kkt
+from jaxmbd.dynamics import Embedding, kkt_system, solve_kkt
 from jaxmbd.kinematics import (
     closure_jacobian,
     closure_residual,
@@ -22,7 +22,9 @@ from jaxmbd.model import Mechanism
 from jaxmbd.numerics import solution, tolerances
 
 
-def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
+def project(
+    mech: Mechanism, q: Array, v: Array, t: Any = 0.0, *, embedding: Embedding | None = None
+) -> tuple[Array, Array]:
     """The nearest state on the constraints, in the metric of the mass matrix.
 
     Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for
@@ -32,6 +34,13 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
     Errors of the size of rounding are not corrected: at a distance δ from a singular position,
     correcting them would move q by rounding/δ and v by rounding/δ², which the next step would
     amplify again (a four-bar would jump where its links pass their common line).
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,).
+        v: speeds (nv,).
+        t: time [s].
+        embedding: how loops are embedded, if they are (`jaxmbd.dynamics.loop_embedding`).
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -56,7 +65,8 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
             axis=1,
         )
         no_force = jnp.zeros((v.shape[0], 2), v.dtype)
-        change, _ = solve_kkt(kkt_system(m), no_force, errors, test=False, metric=True)
+        options = {"test": False, "metric": True, "embedding": embedding}
+        change, _ = solve_kkt(kkt_system(m), no_force, errors, **options)
         # The last pass corrects rounding, so its residual is compared with the size of the state.
         miss = row_scale(m)[:, None] * (jacobian @ change - errors)
         flat = solution(change.reshape(-1), miss, [q, v, change], placed_numbers(mech))
