@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxmbd.dynamics import Embedding, kkt_system, solve_kkt
@@ -19,7 +20,7 @@ from jaxmbd.kinematics import (
     step_coordinates,
 )
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import solution, tolerances
+from jaxmbd.numerics import dense, solution, tolerances
 
 
 def project(
@@ -55,8 +56,10 @@ def project(
         m = motion_state(mech, q, v, t)
         jacobian, phi = closure_jacobian(m), closure_residual(m)
         slip = closure_velocity(m) - jacobian @ v
-        noise = tolerances.rounding(v.dtype, 8)
-        largest = jnp.max(jnp.abs(jacobian), initial=0.0)
+        noise, system, rows = tolerances.rounding(v.dtype, 8), kkt_system(m), jacobian
+        if embedding is not None:  # a row of each loop tells the size of all
+            rows = dense(system.jacobian)[np.array([used[0] for used, _ in embedding.loops])]
+        largest = jnp.max(jnp.abs(rows), initial=0.0)
         errors = jnp.stack(
             [
                 but_rounding(-phi, noise * mechanism_length(mech)),
@@ -66,7 +69,7 @@ def project(
         )
         no_force = jnp.zeros((v.shape[0], 2), v.dtype)
         options = {"test": False, "metric": True, "embedding": embedding}
-        change, _ = solve_kkt(kkt_system(m), no_force, errors, **options)
+        change, _ = solve_kkt(system, no_force, errors, **options)
         # The last pass corrects rounding, so its residual is compared with the size of the state.
         miss = row_scale(m)[:, None] * (jacobian @ change - errors)
         flat = solution(change.reshape(-1), miss, [q, v, change], placed_numbers(mech))
