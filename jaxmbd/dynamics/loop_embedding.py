@@ -45,7 +45,8 @@ from jaxmbd.numerics import (
 LEAST = 12
 """Rows from which on loops are embedded: two loops in space. Below, it is some tenths of a step."""
 FIRM = 3e-3
-"""Least pivot of the rows, relative to the largest, with which few digits are lost."""
+"""Least pivot of the rows, relative to the largest, with which few digits are lost; in single
+precision it is ``ε^¼`` = 0.02."""
 CERTAIN = 0.05
 """The same for the mechanism as drawn, so that few of its motions pass `FIRM`."""
 ALIKE = 0.5
@@ -187,7 +188,8 @@ def embedded(chosen: Embedding, mass: Array, jacobian: Array, units: Array | Non
     pivots = jnp.concatenate([jnp.diagonal(loop.factors.upper) for loop in loops]) ** 2
     used = [row for rows, _ in chosen.loops for row in rows]
     others = jacobian[np.setdiff1d(np.arange(len(jacobian)), used)]
-    firm = jnp.min(pivots) >= FIRM**2 * jnp.max(pivots)
+    least = max(FIRM, tolerances.rounding(mass.dtype) ** 0.25)
+    firm = jnp.min(pivots) >= least**2 * jnp.max(pivots)
     follows = _follow(others, motions, jnp.max(pivots))
     left = symmetric(motions.T @ (mass @ motions))
     error = tolerances.rounding(mass.dtype, 64) * jnp.diagonal(left)
