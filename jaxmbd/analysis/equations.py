@@ -11,7 +11,7 @@ from jax import Array
 from jaxmbd.analysis.known import AnyInputs, efforts_at
 from jaxmbd.analysis.methods import Equations
 from jaxmbd.analysis.projection import project
-from jaxmbd.dynamics import applied_efforts, forward_slopes, rubbing_joints, solve_motion
+from jaxmbd.dynamics import Embedding, applied_efforts, forward_slopes, rubbing_joints, solve_motion
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import (
     MotionState,
@@ -32,6 +32,7 @@ def equations_of(
     constraints: str = "project",
     rate: Any = 0.0,
     held: dict[str, Array] | None = None,
+    embedding: Embedding | None = None,
     **watched: Any,
 ) -> Equations:
     """The equations of a mechanism.
@@ -42,6 +43,7 @@ def equations_of(
         constraints: "project", "stages", "baumgarte" or "none", as of `simulate`.
         rate: α of Baumgarte's method [1/s].
         held: switches, where no event changes them.
+        embedding: how loops are embedded, if they are.
         **watched: events and corners of `Equations`.
     """
 
@@ -54,7 +56,7 @@ def equations_of(
     def acceleration(t: Array, q: Array, v: Array, switches: Any = held) -> Array:
         m, efforts = motion_state(mech, q, v, t), efforts_at(inputs, t, q, v, switches)
         force, rhs = applied_efforts(m, efforts)
-        return solve_motion(m, force, rhs + pull(m), efforts)[0]
+        return solve_motion(m, force, rhs + pull(m), efforts, embedding)[0]
 
     def applied(t: Array, q: Array, v: Array, switches: Any = held) -> Array:
         m, inputs_now = motion_state(mech, q, v, t), efforts_at(inputs, t, q, v, switches)
@@ -70,7 +72,7 @@ def equations_of(
 
     def projected(q: Array, v: Array, t: Any) -> tuple[Array, Array]:
         held = constraints in PROJECTED and topology(mech).nc
-        return project(mech, q, v, t) if held else (q, v)
+        return project(mech, q, v, t, embedding=embedding) if held else (q, v)
 
     hooks = {"slopes": slopes, "efforts": applied, "on_constraints": constraints == "stages"}
     return Equations(mech, acceleration, projected, **hooks, **watched)

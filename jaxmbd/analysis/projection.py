@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
-from jaxmbd.dynamics import kkt_system, solve_kkt
+from jaxmbd.dynamics import Embedding, kkt_system, solve_kkt
 from jaxmbd.kinematics import (
     closure_jacobian,
     closure_residual,
@@ -19,10 +20,12 @@ from jaxmbd.kinematics import (
     step_coordinates,
 )
 from jaxmbd.model import Mechanism
-from jaxmbd.numerics import solution, tolerances
+from jaxmbd.numerics import dense, solution, tolerances
 
 
-def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, Array]:
+def project(
+    mech: Mechanism, q: Array, v: Array, t: Any = 0.0, *, embedding: Embedding | None = None
+) -> tuple[Array, Array]:
     """The nearest state on the constraints, in the metric of the mass matrix.
 
     Two Newton passes, each ``M δ = Jᵀ λ, J δ = −φ`` for q and ``M (v' − v) = Jᵀ λ, J v' = b`` for
@@ -32,6 +35,13 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
     Errors of the size of rounding are not corrected: at a distance δ from a singular position,
     correcting them would move q by rounding/δ and v by rounding/δ², which the next step would
     amplify again (a four-bar would jump where its links pass their common line).
+
+    Args:
+        mech: the mechanism.
+        q: coordinates (nq,).
+        v: speeds (nv,).
+        t: time [s].
+        embedding: how loops are embedded, if they are (`jaxmbd.dynamics.loop_embedding`).
 
     Example:
         >>> import jax.numpy as jnp, jaxmbd as mbd
@@ -46,8 +56,10 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
         m = motion_state(mech, q, v, t)
         jacobian, phi = closure_jacobian(m), closure_residual(m)
         slip = closure_velocity(m) - jacobian @ v
-        noise = tolerances.rounding(v.dtype, 8)
-        largest = jnp.max(jnp.abs(jacobian), initial=0.0)
+        noise, system, rows = tolerances.rounding(v.dtype, 8), kkt_system(m), jacobian
+        if embedding is not None:  # a row of each loop tells the size of all
+            rows = dense(system.jacobian)[np.array([used[0] for used, _ in embedding.loops])]
+        largest = jnp.max(jnp.abs(rows), initial=0.0)
         errors = jnp.stack(
             [
                 but_rounding(-phi, noise * mechanism_length(mech)),
@@ -56,7 +68,8 @@ def project(mech: Mechanism, q: Array, v: Array, t: Any = 0.0) -> tuple[Array, A
             axis=1,
         )
         no_force = jnp.zeros((v.shape[0], 2), v.dtype)
-        change, _ = solve_kkt(kkt_system(m), no_force, errors, test=False, metric=True)
+        options = {"test": False, "metric": True, "embedding": embedding}
+        change, _ = solve_kkt(system, no_force, errors, **options)
         # The last pass corrects rounding, so its residual is compared with the size of the state.
         miss = row_scale(m)[:, None] * (jacobian @ change - errors)
         flat = solution(change.reshape(-1), miss, [q, v, change], placed_numbers(mech))

@@ -53,7 +53,7 @@ from jaxmbd.analysis.status import (
 )
 from jaxmbd.analysis.time_grid import AT_END, TimeGrid, time_grid
 from jaxmbd.analysis.velocity import assemble_velocity
-from jaxmbd.dynamics import check_determinate
+from jaxmbd.dynamics import Embedding, check_determinate, embedding
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import check_shape, closure_jacobian, closure_velocity, motion_state
 from jaxmbd.lanes import check_backend, guarded
@@ -68,6 +68,7 @@ class Options(NamedTuple):
     constraints: str
     outputs_only: bool
     keep_inaccurate: bool
+    embedding: Embedding | None = None
 
 
 class Numbers(NamedTuple):
@@ -284,6 +285,7 @@ def _step(
         o.constraints,
         numbers.baumgarte_rate,
         held,
+        o.embedding,
         events=numbers.watch.events,
         corners=corners,
     )
@@ -411,7 +413,7 @@ def simulate(
             "have stages to project; give constraints='project'"
         )
     method = cut_at_events(method) if watch.events else method
-    options = Options(constraints, outputs_only, keep_inaccurate)
+    options = Options(constraints, outputs_only, keep_inaccurate, embedding(mech))
     rate = 0.1 / grid.dt if baumgarte_rate is None else baumgarte_rate
     numbers = Numbers(grid, rate, accuracy, method, None, dict(switches or {}))
     numbers = jax.tree_util.tree_map(lambda x: jnp.asarray(x, mech.dtype), numbers)

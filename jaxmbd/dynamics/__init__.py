@@ -38,6 +38,7 @@ from jaxmbd.dynamics.kkt import (
     rows_met,
     solve_kkt,
 )
+from jaxmbd.dynamics.loop_embedding import Embedding, embedding
 from jaxmbd.dynamics.reactions import (
     EdgeForces,
     edge_forces,

@@ -21,6 +21,7 @@ from jax import Array, lax
 
 from jaxmbd.dynamics.bias_forces import Inputs, joint_efforts
 from jaxmbd.dynamics.kkt import System, kkt_system, least_norm, solve_kkt
+from jaxmbd.dynamics.loop_embedding import Embedding
 from jaxmbd.dynamics.reactions import (
     constraint_wrenches,
     reactions_and_friction,
@@ -50,12 +51,20 @@ def rubbing_columns(m: MotionState) -> Array:
 
 
 def solve_motion(
-    m: MotionState, force: Array, rhs: Array, inputs: Inputs | None
+    m: MotionState,
+    force: Array,
+    rhs: Array,
+    inputs: Inputs | None,
+    embedding: Embedding | None = None,
 ) -> tuple[Array, Array, System]:
-    """v̇ (nv,), λ (nc,) and the KKT matrices: `force` is ``τ − h`` without dry friction, `rhs` γ."""
+    """v̇ (nv,), λ (nc,) and the KKT matrices: `force` is ``τ − h`` without dry friction, `rhs` γ.
+
+    With an embedding λ is zero in the rows that it does not use. Where joints rub, reactions matter
+    and it is not used.
+    """
     system = kkt_system(m)
     if not rubbing_joints(m.mech):
-        vdot, lam = solve_kkt(system, force[:, None], rhs[:, None])
+        vdot, lam = solve_kkt(system, force[:, None], rhs[:, None], embedding=embedding)
         return vdot[:, 0], lam[:, 0], system
     columns = rubbing_columns(m)
     forces = jnp.concatenate([force[:, None], columns], axis=1)

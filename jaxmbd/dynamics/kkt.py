@@ -24,7 +24,8 @@ singular if such a motion has no constraint either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -33,6 +34,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxmbd.dynamics.inertia import BlockFactor, BlockInertia, block_inertia
+from jaxmbd.dynamics.loop_embedding import Embedding, embedded, solve_embedded
 from jaxmbd.dynamics.reverse_gaussian_elimination import Eliminated, TreeInertia, tree_inertia
 from jaxmbd.kinematics import (
     MotionState,
@@ -350,6 +352,7 @@ def solve_kkt(
     metric: bool = False,
     idle: bool = False,
     factors: Factors | None = None,
+    embedding: Embedding | None = None,
 ) -> tuple[Array, Array]:
     """Solve ``M x = force + Jᵀ λ``, ``J x = rhs`` for x (nv, m) and λ (nc, m), with m right sides.
 
@@ -367,22 +370,20 @@ def solve_kkt(
         metric: whether M is only a metric, in which motions without inertia may have any.
         idle: whether motions with neither inertia nor constraint may have any, instead of NaN.
         factors: those of the system (`kkt_factors`), where several calls share them.
+        embedding: how loops are embedded, if they are (`jaxmbd.dynamics.loop_embedding`).
     """
     mass, jacobian = system.mass, system.jacobian
     nc, nv = jacobian.shape
     constant = lax.stop_gradient((mass, jacobian))
-    if factors is None:
-        size = None if metric else constant[0].scale()
-        factors = factor_kkt(*constant, size, system.doubt, lax.stop_gradient(system.units))
-    k = factors
     rhs = system.own.of(rhs)
+    solved = _solver(system, factors, embedding, metric=metric, idle=idle)
 
     def product(z: Array) -> Array:
         x, push = z[:nv], z[nv:]
         return jnp.concatenate([mass @ x + jacobian.T @ push, jacobian @ x])
 
     def solve(_: Any, b: Array) -> Array:
-        return solve_factored(k, b[:nv], b[nv:], metric=metric, idle=idle)
+        return solved(b[:nv], b[nv:])
 
     b = jnp.concatenate([force, rhs])
     z = lax.custom_linear_solve(product, b, solve, symmetric=True)
@@ -396,6 +397,38 @@ def solve_kkt(
         miss = believed(jacobian @ x - rhs, system.doubt.error)
         z = solution(z.reshape(-1), miss, terms, [cancels]).reshape(z.shape)
     return z[:nv], -system.own.multipliers(z[nv:])
+
+
+def _solver(
+    system: System,
+    factors: Factors | None,
+    embedding: Embedding | None,
+    *,
+    metric: bool,
+    idle: bool,
+) -> Callable[[Array, Array], Array]:
+    """``[x; −λ]`` of f and c, without derivatives; what it closes over is computed once."""
+    system = lax.stop_gradient(system)
+
+    def factored(system: System) -> Factors:
+        size = None if metric else system.mass.scale()
+        return factor_kkt(system.mass, system.jacobian, size, system.doubt, system.units)
+
+    def given(factors: Factors, force: Array, rhs: Array) -> Array:
+        return solve_factored(factors, force, rhs, metric=metric, idle=idle)
+
+    if embedding is None or factors is not None:
+        return partial(given, factored(system) if factors is None else factors)
+    k = embedded(embedding, system.mass.array(), dense(system.jacobian), system.units)
+
+    def otherwise(system: System, force: Array, rhs: Array) -> Array:
+        return given(factored(system), force, rhs)
+
+    def either(force: Array, rhs: Array) -> Array:
+        usual = solve_embedded(embedding, k, force, rhs)
+        return rarely(~k.fine, otherwise, usual, system, force, rhs)
+
+    return either
 
 
 def rows_met(system: System, x: Array, rhs: Array, size: Array) -> Array:
