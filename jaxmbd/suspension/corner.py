@@ -59,6 +59,8 @@ class Corner:
         brake_share: of the whole braking force that acts on this axle; by default 0.6 in front and
             0.4 at the rear.
         drive_share: of the whole driving force that acts on this axle.
+        steering_gear: travel of the rack per angle of the steering wheel [m/rad], or angle of the
+            pitman arm [rad/rad]; for the steering wheel's torque and the steering ratio.
         held_in_steering: what keeps its place in the motion whose instantaneous axis is the virtual
             steering axis: "wheel_centre" (its height), "spring" (its length) or "lower_ball" (the
             height of the lower kingpin point or of the lower arm's ball, and so the arm).
@@ -91,6 +93,7 @@ class Corner:
     drive: str = "inboard"
     brake_share: float | None = None
     drive_share: float = 1.0
+    steering_gear: float | None = None
     held_in_steering: str = "wheel_centre"
 
     def __post_init__(self) -> None:
@@ -288,6 +291,8 @@ class Corner:
             x = getattr(self, name)
             if x is not None and not x > 0.0:
                 found.append(f"{name}={x!r}; give a positive length [m]")
+        if self.steering_gear is not None and not self.steering_gear:
+            found.append("steering_gear=0; give the rack's travel [m] per radian of the wheel")
         if self.tyre_radius > _LARGEST:
             found.append(f"tyre_radius={self.tyre_radius!r}: no tyre is as large; give metres")
         sizes = {"kingpin": 2, "upper_arm": 3, "lower_arm": 3, "strut": 2}

@@ -199,8 +199,22 @@ def _drawn_track(mech: Mechanism, corner: Corner, other: Corner | None) -> tuple
 def _columns(
     corner: Corner, other: Corner | None, mech: Mechanism, left: Any, right: Any
 ) -> dict[str, Array]:
+    return turn(corner, left, right, *_drawn_track(mech, corner, other))
+
+
+def turn(
+    corner: Corner, left: tuple[Array, Array], right: tuple[Array, Array], track: Array, x: Array
+) -> dict[str, Array]:
+    """The columns of `ABOUT` from where both wheels are.
+
+    Args:
+        corner: roles of one wheel, with the wheelbase.
+        left: steer angle (…) [rad] and contact point (…, 3) [m] of the left wheel.
+        right: those of the right one.
+        track: of the contact points as drawn [m].
+        x: of the contact points as drawn [m].
+    """
     (a, at_a), (b, at_b) = left, right
-    track, x = _drawn_track(mech, corner, other)
     assert corner.wheelbase is not None
     ahead = 1.0 if corner.axle == "front" else -1.0
     line = x - ahead * corner.wheelbase  # the other axle's
@@ -209,13 +223,13 @@ def _columns(
     turn_left, way = mean > 0.0, jnp.where(mean > 0.0, ahead, -ahead)
     inner = way * jnp.asarray(jnp.where(turn_left, a, b))
     outer = way * jnp.asarray(jnp.where(turn_left, b, a))
-    pick = turn_left[:, None]
+    pick = turn_left[..., None]
     in_at, out_at = jnp.where(pick, at_a, at_b), jnp.where(pick, at_b, at_a)
     ideal = jnp.arctan(jnp.tan(inner) / (1.0 + track / corner.wheelbase * jnp.tan(inner)))
-    reach_in, reach_out = jnp.abs(in_at[:, 0] - line), jnp.abs(out_at[:, 0] - line)
+    reach_in, reach_out = jnp.abs(in_at[..., 0] - line), jnp.abs(out_at[..., 0] - line)
     turned = (jnp.abs(mean) > _STRAIGHT) & (jnp.minimum(inner, outer) > _STRAIGHT)
     some = [jnp.asarray(jnp.where(turned, angle, 1.0)) for angle in (inner, outer)]
-    across = reach_in / jnp.tan(some[0]) + jnp.abs(in_at[:, 1] - out_at[:, 1])
+    across = reach_in / jnp.tan(some[0]) + jnp.abs(in_at[..., 1] - out_at[..., 1])
     gap = jnp.where(turned, inner - ideal, 1.0)
     circles = 2.0 * reach_out / jnp.sin(some[1]), 2.0 * jnp.sqrt(reach_out**2 + across**2)
     return {
@@ -228,5 +242,5 @@ def _columns(
         "ackermann_share": jnp.asarray(jnp.where(turned, (inner - outer) / gap, jnp.nan)),
         "turning_circle": jnp.asarray(jnp.where(turned, circles[0], jnp.inf)),
         "turning_circle_inner": jnp.asarray(jnp.where(turned, circles[1], jnp.inf)),
-        "track": jnp.abs(at_a[:, 1] - at_b[:, 1]),
+        "track": jnp.abs(at_a[..., 1] - at_b[..., 1]),
     }
