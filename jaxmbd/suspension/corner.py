@@ -39,8 +39,10 @@ class Corner:
         spindle: the wheel's axis as drawn: two points (inner, outer) of the upright, or a direction
             outwards (3,); by default the axis of the upright's wheel bearing
             (`jaxmbd.observe.angles.wheel_axis`), along y where there is none.
-        steering: the joint that steers: a rack (`Prismatic`), or a track rod (`Rod`) whose length
-            stands in for one in an instantaneous steering motion; None for an unsteered wheel.
+        steering: the joint that steers: a rack (`Prismatic`), whose travel `steer` is [m]; the
+            pitman arm of a relay linkage (`Revolute`), of which it is the angle [rad]; or a track
+            rod (`Rod`) whose length stands in for one in an instantaneous steering motion; None for
+            an unsteered wheel.
         kingpin: two points (lower, upper) of the steering axis, by default on the upright; for a
             strut the upper one is on the chassis, ``("ground", "strut_top")``. None where there is
             no such line: the steering axis is then the instantaneous one alone.
@@ -189,13 +191,18 @@ class Corner:
             return []
         kind = type(mech.joint(str(self.steering))).__name__
         return [
-            f"steering: joint {self.steering!r} is a {kind}; name a rack (Prismatic) or a track "
-            "rod (Rod)"
+            f"steering: joint {self.steering!r} is a {kind}; name a rack (Prismatic), a pitman arm "
+            "(Revolute) or a track rod (Rod)"
         ]
 
     def slides(self, mech: Mechanism) -> bool:
-        """Whether the steering is a rack, a joint with one travel."""
-        return self.steering is not None and mech.joint(self.steering).speeds == ("travel",)
+        """Whether the steering is a rack or a pitman arm: a joint with one travel or angle."""
+        speeds = None if self.steering is None else mech.joint(self.steering).speeds
+        return speeds in (("travel",), ("angle",))
+
+    def turns(self, mech: Mechanism) -> bool:
+        """Whether it is a pitman arm, so that `steer` is an angle [rad]."""
+        return self.steering is not None and mech.joint(self.steering).speeds == ("angle",)
 
     def is_rod(self, mech: Mechanism) -> bool:
         """Whether the steering is a track rod, a joint that is one condition."""

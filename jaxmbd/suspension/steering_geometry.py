@@ -42,6 +42,8 @@ from jaxmbd.suspension.wheel_characteristics import characteristics
 
 RACK = tuple(np.linspace(-0.05, 0.05, 11).round(6).tolist())
 """Travels of the rack unless others are given [m]."""
+PITMAN = tuple(np.linspace(-0.5, 0.5, 11).round(6).tolist())
+"""Angles of the pitman arm unless others are given [rad]."""
 
 _STRAIGHT = 1e-9
 """Mean steer angle up to which the car runs straight ahead [rad]."""
@@ -79,7 +81,7 @@ def steering_curves(
     corner: Corner,
     other: Corner | None = None,
     *,
-    steer: Sequence[float] = RACK,
+    steer: Sequence[float] | None = None,
     travel: float = 0.0,
 ) -> dict[str, Array]:
     """The columns of `steering` with their status, as a pure function of the mechanism.
@@ -95,8 +97,14 @@ def steering_curves(
         >>> found["turning_circle"].shape
         (2,)
     """
+    steer = _values(mech, corner, steer)
     count = len(steer)
     if other is None:
+        if corner.turns(mech):
+            raise ValueError(
+                f"steering={corner.steering!r} is the arm of a relay linkage, whose two sides "
+                "differ: give the roles of both wheels, other="
+            )
         both = [*steer, *(-x for x in steer)]
         found = called(_sweep(mech, corner, both, travel), mech)
         angle, contact = found["steer_angle"], found["contact"]
@@ -116,7 +124,7 @@ def steering(
     corner: Corner | None = None,
     other: Corner | None = None,
     *,
-    steer: Sequence[float] = RACK,
+    steer: Sequence[float] | None = None,
     travel: float = 0.0,
 ) -> Steering:
     """Inner and outer angles, Ackermann error and turning circle of an axle.
@@ -126,8 +134,10 @@ def steering(
         corner: the roles of one wheel, whose `wheelbase` is needed; by default those of a corner of
             the zoo with its names.
         other: the roles of the other wheel of an axle; without it the axle is symmetric: the other
-            wheel is the mirror image, with the rack moved the other way.
-        steer: travels of the rack along its axis [m].
+            wheel is the mirror image, with the rack moved the other way. A relay linkage is none of
+            its own image: both wheels are needed.
+        steer: travels of the rack along its axis [m], by default `RACK`, or angles of the pitman
+            arm [rad], by default `PITMAN`.
         travel: of both wheel centres, upwards from where they are drawn [m].
 
     Raises:
@@ -142,21 +152,33 @@ def steering(
         27.16
     """
     corner = find_corner(mech) if corner is None else corner
+    steer = _values(mech, corner, steer)
     found = {
         n: np.asarray(x)
         for n, x in steering_curves(mech, corner, other, steer=steer, travel=travel).items()
     }
+    unit = "rad" if corner.turns(mech) else "m"
     if (status := Status(int(found.pop("status")))) != Status.OK:
         if other is None:
             whole = _sweep(mech, corner, steer, travel)
         else:
             whole = _axle_sweep(mech, corner, other, steer, travel)
         raise ValueError(
-            f"the axle does not reach every rack travel of {list(steer)} m "
+            f"the axle does not reach every steer={list(steer)} [{unit}] "
             f"({status_text(status)}){reach_text(whole, mech)}; give a smaller range, "
             "`kinematics` says what stays open"
         )
-    return Steering("steer", np.asarray(steer, float), {n: found[n] for n in ABOUT}, ABOUT)
+    columns = {n: found[n] for n in ABOUT}
+    return Steering("steer", np.asarray(steer, float), columns, ABOUT, unit=unit)
+
+
+def _values(
+    mech: Mechanism, corner: Corner, steer: Sequence[float] | None
+) -> tuple[float, ...] | Sequence[float]:
+    if steer is not None:
+        return steer
+    turns = corner.name_problems(mech) == [] and corner.turns(mech)
+    return PITMAN if turns else RACK
 
 
 def _sweep(mech: Mechanism, corner: Corner, steer: Sequence[float], travel: float) -> Sweep:
