@@ -38,7 +38,8 @@ def _add_view(commands: Any) -> None:
         "view",
         _view,
         "a mechanism and its motion, in the browser or as HTML, MP4, GIF or PNG",
-        "Show a mechanism in motion. A corner goes through its wheel travel, any other mechanism\n"
+        "Show a mechanism in motion. A corner goes through its wheel travel, an axle on its rig\n"
+        "through parallel travel (--over roll, left, right, opposite, steer), any other mechanism\n"
         "of jaxmbd through what its first joint can do, an imported robot stands still; --over,\n"
         "--time and --state ask for something else. The page needs no network: it can be sent on.\n"
         "A picture (.png, .svg, .pdf) shows the mechanism as it is drawn and closed; with --over,\n"
@@ -122,6 +123,7 @@ def _view(options: argparse.Namespace, printer: Printer) -> int:
 def _course(model: Any, options: argparse.Namespace, printer: Printer) -> tuple[Any, Any]:
     """The model and its motion."""
     from jaxmbd.model import Mechanism
+    from jaxmbd.suspension import AxleSweep
     from jaxmbd.viz import held_text, undriven, usual_experiment
 
     own = isinstance(model, Mechanism)
@@ -144,6 +146,9 @@ def _course(model: Any, options: argparse.Namespace, printer: Printer) -> tuple[
         printer.text(f"{error}: shown as it is assembled")
         return model, start
     printer.text(held_text(mech, experiment))
+    if isinstance(experiment, AxleSweep):
+        plain, model = experiment.on(mech)
+        return model, plain.trajectory(model)
     return model, experiment.trajectory(mech)
 
 
@@ -187,9 +192,9 @@ def _wheels(name: str, model: Any) -> list[Any]:
 
 
 def _corner(name: str, mech: Any) -> Any:
-    """The roles of the one corner in a model, or None."""
+    """The roles of the corner in a model, of an axle those of both wheels, or None."""
     found = corners_of(name, mech)
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 else found or None
 
 
 def _written(
@@ -228,13 +233,15 @@ def _add_explore(commands: Any) -> None:
         "jaxmbd explore zoo:four_bar --over A --range '-40 deg' '80 deg'\n"
         "jaxmbd explore zoo:rssr --observe rocker coupler:B\n"
         "jaxmbd explore corner.json --observe toe camber --vary 'points/tierod_*'\n"
+        "jaxmbd explore axle.json --over roll --observe axle_steer track\n"
         "jaxmbd explore zoo:double_pendulum --time 2",
     )
     parser.add_argument("model", help=NAMES)
     parser.add_argument(
         "--over",
         metavar="JOINT",
-        help="the joint that is moved (default: the wheel travel of a corner, or the first joint)",
+        help="the joint that is moved (default: the wheel travel of a corner, or the first "
+        "joint); of an axle heave, roll, left, right, opposite or steer (default: heave)",
     )
     parser.add_argument(
         "--range",

@@ -40,9 +40,9 @@ from jaxmbd.suspension.motions import contact_point, drawn_wheel, wheel_key
 from jaxmbd.suspension.reachable_travel import reach_text
 from jaxmbd.suspension.wheel_characteristics import characteristics
 
-RACK = tuple(np.linspace(-0.05, 0.05, 11).round(6).tolist())
+RACK = tuple(np.linspace(-0.05, 0.05, 41).round(6).tolist())
 """Travels of the rack unless others are given [m]."""
-PITMAN = tuple(np.linspace(-0.5, 0.5, 11).round(6).tolist())
+PITMAN = tuple(np.linspace(-0.5, 0.5, 41).round(6).tolist())
 """Angles of the pitman arm unless others are given [rad]."""
 
 _STRAIGHT = 1e-9

@@ -310,7 +310,7 @@ class Picture:
         clicked: Callable[[str], None],
     ):
         self._design, self._scene = design, scene
-        mech = design.observed()
+        mech = design.pictured()
         first = scene(mech)
         set_stage(server, first)
         camera = server.initial_camera  # from farther away, because panels take room
@@ -374,7 +374,7 @@ class Picture:
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of implausible numbers, at every move
-            mech = self._design.observed()
+            mech = self._design.pictured()
             self.view.redraw(self._scene(mech, glyph=self._glyph))
         self._x, self._space = self._design.x, in_space(mech)
 
