@@ -17,6 +17,7 @@ from jaxmbd.cli.common import (
     limits_of,
     open_model,
     refuse_to_replace,
+    roles_of,
     set_up_jax,
 )
 from jaxmbd.plumbing import unknown
@@ -48,7 +49,8 @@ def _add_view(commands: Any) -> None:
         "jaxmbd view zoo:rssr --over crank --range '0 deg' '360 deg' --trace coupler:B\n"
         "jaxmbd view zoo:double_wishbone --time 1 --arrows reactions --speed 0.2 --out drop.html\n"
         "jaxmbd view robot.xml --state home --out robot.png\n"
-        "jaxmbd view zoo:delta_robot --over shoulder_1 --out delta.mp4",
+        "jaxmbd view zoo:delta_robot --over shoulder_1 --out delta.mp4\n"
+        "jaxmbd view axle.json --over roll --lines --out roll.html",
     )
     parser.add_argument("model", help=NAMES)
     motion = parser.add_mutually_exclusive_group()
@@ -79,6 +81,12 @@ def _add_view(commands: Any) -> None:
         metavar="NAME",
         help="force arrows of joints or force elements; 'reactions' and 'forces' are all of them",
     )
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="draw instant and steering axes and the lines to the roll centre of a suspension",
+    )
+    parser.add_argument("--labels", action="store_true", help="write names at all hardpoints")
     parser.add_argument("--speed", type=float, default=1.0, help="of the playback (default 1)")
     parser.add_argument(
         "--out",
@@ -113,6 +121,8 @@ def _view(options: argparse.Namespace, printer: Printer) -> int:
         "arrows": options.arrows,
         "speed": options.speed,
         "wheels": _wheels(options.model, model),
+        "corners": _lined(options, model),
+        "labels": options.labels,
     }
     path = _written(model, solution, out, shown, frame=0 if options.time is None else -1)
     printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
@@ -181,6 +191,13 @@ def _free_motion(model: Any, start: Any, options: argparse.Namespace, printer: P
             "shown until then; a smaller --step may help"
         )
     return motion
+
+
+def _lined(options: argparse.Namespace, model: Any) -> tuple[Any, ...]:
+    """The roles of a suspension whose lines are drawn."""
+    if not options.lines:
+        return ()
+    return roles_of(options.model, getattr(model, "mechanism", model))
 
 
 def _wheels(name: str, model: Any) -> list[Any]:

@@ -179,7 +179,9 @@ def _animation(
         whole = axle_sweep(roles, heave=_places(travel), observe=["track"], settle=settle or None)
         sweep, mech = whole.on(mech)
     wheels = [corner_wheel(mech, corner) for corner in roles]
-    return page(mech, sweep.trajectory(mech), wheels=wheels)._repr_html_()
+    # The roll centre of an axle takes twenty seconds to compile.
+    lines = roles if len(roles) == 1 and not settle else ()
+    return page(mech, sweep.trajectory(mech), wheels=wheels, corners=lines)._repr_html_()
 
 
 def _seen(x: Any) -> float:
