@@ -238,6 +238,8 @@ class Axle:
             contacts.append(w.c)
             moves.append(by_roll[:, None] * oracle.velocity(w.s, w.s.travel, w.c)[:, 1:])
         out["axle_steer"] = 0.5 * (out["left_steer_angle"] + out["right_steer_angle"])
+        for name in [n for n in own if n.startswith("anti_")]:
+            out[name] = 0.5 * (out[f"left_{name}"] + out[f"right_{name}"])
         out |= {f"{side}_load": x for side, x in force.items()} | {"roll_moment": moment}
         out["axle_load"] = force["left"] + force["right"]
         out["load_transfer"] = 0.5 * (force["right"] - force["left"])

@@ -21,6 +21,10 @@ carries by itself (weights, `PointForce`): from the efforts that hold the pads. 
 holds the road against the body; its derivative along roll is the roll stiffness, with springs,
 bars, bushings and tyres as the mechanism has them.
 
+*Support* of braking and driving forces is that of `travel_motion`, in the motion in which both pads
+rise, in the body's axes; of an axle that is one body, too. Where the differential is on the axle,
+the driving torque acts on it: `Corner(drive="outboard")`.
+
 *Steering*. Ackermann error, share and turning circle are those of `steering_geometry`, of the
 angles and contacts in the body's axes. In the *steering motion* the rack moves with heave, roll and
 pads held. Its effort E is what holds it, by virtual work: with ``[ω; u]`` the twist of an upright
@@ -77,6 +81,7 @@ class AxleState(NamedTuple):
         twists: ``[ω; v]`` (2, 6) of the uprights at the wheel centres per radian of roll.
         loads: of the left and the right pad (2,) [N], upwards.
         moment: that holds the road [N·m], positive along `roll`.
+        rise: twists (2, 6) of the uprights per metre by which both pads rise.
         steer: twists (2, 6) of the uprights per unit of the rack; None without one.
         effort: that holds the rack, positive along its coordinate [N]; None likewise.
     """
@@ -88,6 +93,7 @@ class AxleState(NamedTuple):
     twists: Array
     loads: Array
     moment: Array
+    rise: Array
     steer: Array | None = None
     effort: Array | None = None
 
@@ -150,15 +156,19 @@ class AxleDefinition(NamedTuple):
         text: what it is, with its sign.
         fn: the function of an `AxleInstant`.
         needs: attributes of `Corner` that both corners must have, "steering" one for both.
+        axle: "front" or "rear" if it exists for that axle only.
     """
 
     unit: str
     text: str
     fn: Callable[[AxleInstant], Array]
     needs: tuple[str, ...] = ()
+    axle: str | None = None
 
     def missing(self, corners: tuple[Corner, Corner]) -> list[str]:
         """Why it does not exist for an axle; empty where it does."""
+        if self.axle is not None and corners[0].axle != self.axle:
+            return [f"it is of a {self.axle} axle, and this one has axle={corners[0].axle!r}"]
         found = [
             f"it needs {x}= in the Corner"
             for x in self.needs
@@ -293,6 +303,25 @@ def roll_moment(at: AxleInstant) -> Array:
     return at.state.moment
 
 
+def _support(name: str) -> Callable[[AxleInstant], Array]:
+    """The mean of both wheels' own, in the motion in which both pads rise."""
+
+    def value(at: AxleInstant) -> Array:
+        states = zip(at.corners, at.state.wheels, at.state.rise, strict=True)
+        wheels = [Instant(c, state._replace(travel=motion)) for c, state, motion in states]
+        left, right = (CHARACTERISTICS[name].fn(w) for w in wheels)
+        return 0.5 * (left + right)
+
+    return value
+
+
+for _name in ("anti_dive", "anti_lift_braking", "anti_lift_driving", "anti_squat"):
+    _what = CHARACTERISTICS[_name]
+    AXLE_CHARACTERISTICS[_name] = AxleDefinition(
+        _what.unit, _what.text, _support(_name), _what.needs, _what.axle
+    )
+
+
 def _turn(name: str) -> Callable[[AxleInstant], Array]:
     """A column of `steering`, of the wheels where they are."""
 
@@ -353,8 +382,8 @@ def axle_state(corners: tuple[Corner, Corner], q: Array, at: Snapshot) -> AxleSt
     held = {name: parse_known(at.mech, {joint: 0.0})[0][0] for name, joint in RIG.items()}
     rack = rack_of(corners)
     steered = rack is not None and (key := parse_known(at.mech, {rack: 0.0})[0][0]) in at.keys
-    moving = [held["roll"], *([key] if steered else [])]
-    motions = _speeds(m, at, [{x: 1.0} for x in moving])
+    moving: list[dict[Key, float]] = [{held["roll"]: 1.0}, {held["left"]: 1.0, held["right"]: 1.0}]
+    motions = _speeds(m, at, [*moving, *([{key: 1.0}] if steered else [])])
     twists = jnp.stack([jnp.stack([twist(m, c, v) for c in corners]) for v in motions])
 
     def effort(name: str) -> Array:
@@ -373,7 +402,8 @@ def axle_state(corners: tuple[Corner, Corner], q: Array, at: Snapshot) -> AxleSt
         twists=twists[0],
         loads=jnp.stack([effort("left"), effort("right")]),
         moment=effort("roll"),
-        steer=twists[1] if steered else None,
+        rise=twists[1],
+        steer=twists[2] if steered else None,
         effort=now.holding(key) if steered else None,
     )
 

@@ -468,3 +468,33 @@ def test_holding_efforts_are_those_of_drives():
     np.testing.assert_allclose(found, drives, rtol=1e-9, atol=1e-7)
     free = holding_efforts(at.motion, keys[:2], inputs)
     assert np.all(np.isnan(free))  # nothing holds the pads
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["outboard", "inboard"])
+@pytest.mark.parametrize("template", ["double_wishbone", "semi_trailing_arm", "rigid_axle"])
+def test_support_is_what_forces_on_the_contacts_do_to_the_loads(template, where):
+    """A braking or driving force on both contacts changes the pads' loads as the columns say."""
+    points = suspension.example_hardpoints(template)
+    points.pop("axle_inboard", None)  # the wheels stand upright, and their heading is x
+    numbers = dict(brakes=where, drive=where, brake_share=0.3, drive_share=0.8)
+    if template == "rigid_axle":
+        car, pair = suspension.rigid_axle(points, **numbers)
+    else:
+        car, pair = suspension.template_axle(*suspension.TEMPLATES[template](points, **numbers))
+    force, front = 700.0, template == "double_wishbone"
+    names = ["anti_dive", "anti_lift_driving"] if front else ["anti_lift_braking", "anti_squat"]
+    found = axle_kinematics(
+        car, pair, braking=[0.0, force, 0.0], driving=[0.0, 0.0, force], settle=False,
+        observe=["axle_load", *names],
+    )  # fmt: skip
+    load = 0.5 * (found["axle_load"][1:] - found["axle_load"][0]) / force
+    moved = 2.7 / 0.5 * load if front else -2.7 / 0.5 * load
+    assert abs(0.3 * moved[0] - found[names[0]][0]) < 1e-10
+    assert abs(-0.8 * moved[1] - found[names[1]][0]) < 1e-10
+
+
+def test_the_differential_of_a_rigid_axle_is_on_it():
+    points = suspension.example_hardpoints("rigid_axle")
+    assert {c.drive for c in suspension.rigid_axle(points)[1]} == {"outboard"}
+    assert {c.drive for c in suspension.rigid_axle(points, drive="inboard")[1]} == {"inboard"}
