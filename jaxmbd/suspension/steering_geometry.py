@@ -55,8 +55,8 @@ ABOUT = {
     "outer": Output("rad", "steer angle of the outer wheel [rad], positive: into the turn"),
     "ackermann_outer": Output("rad", "outer angle by Ackermann of the inner one [rad]"),
     "ackermann_error": Output("rad", "outer angle minus that by Ackermann [rad]"),
-    "ackermann_share": Output("", "1: Ackermann geometry, 0: parallel wheels"),
-    "turning_circle": Output("m", "diameter of the outer contact's path, by the outer wheel [m]"),
+    "ackermann_share": Output("", "share of Ackermann geometry, 1: it is that, 0: parallel wheels"),
+    "turning_circle": Output("m", "diameter of the outer contact's path, kerb to kerb [m]"),
     "turning_circle_inner": Output("m", "the same about the inner wheel's centre of turn [m]"),
     "track": Output("m", "distance of the contact points along y [m]"),
 }

@@ -355,7 +355,7 @@ def test_an_axle_moves_on_its_rig():
     assert abs(lateral[at] - 0.21 * np.tan(0.05) / np.cos(0.05)) < 1e-12
     np.testing.assert_allclose(design.variants[0].curves, design.given.curves, rtol=0, atol=1e-12)
     assert not np.allclose(kept.curves, design.variants[0].curves)
-    assert set(design.pictured().joints) > {"rig_heave", "rig_left", "pin"}
+    assert set(design.pictured().joints) > {*suspension.RIG.values(), "pin"}
     design.hold("roll", 1.0)
     assert design.places[0] == design.live.held[0].far
     with pytest.raises(ValueError, match="is not held"):
