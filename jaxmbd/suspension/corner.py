@@ -187,13 +187,22 @@ class Corner:
                 f"steering: the drive {driven[0]!r} moves joint {self.steering!r}; remove the "
                 "drive, so that the rack can be held and moved here"
             ]
-        if self.slides(mech) or self.is_rod(mech):
+        carries = self.turns(mech) and self._carries_upright(mech)
+        if (self.slides(mech) or self.is_rod(mech)) and not carries:
             return []
         kind = type(mech.joint(str(self.steering))).__name__
+        kind += " of an arm that carries the upright" if carries else ""
         return [
             f"steering: joint {self.steering!r} is a {kind}; name a rack (Prismatic), a pitman arm "
             "(Revolute) or a track rod (Rod)"
         ]
+
+    def _carries_upright(self, mech: Mechanism) -> bool:
+        """Whether the steering joint is on a body that more than a rod joins to the upright."""
+        joint = mech.joint(str(self.steering))
+        ends = {joint.a, joint.b}
+        others = [e for e in mech.structure.joints if e.kind.can_be_in_tree]
+        return any(self.upright in (e.a, e.b) and ends & {e.a, e.b} - {GROUND} for e in others)
 
     def slides(self, mech: Mechanism) -> bool:
         """Whether the steering is a rack or a pitman arm: a joint with one travel or angle."""
