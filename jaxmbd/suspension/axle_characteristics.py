@@ -308,7 +308,8 @@ def _support(name: str) -> Callable[[AxleInstant], Array]:
 
     def value(at: AxleInstant) -> Array:
         states = zip(at.corners, at.state.wheels, at.state.rise, strict=True)
-        wheels = [Instant(c, state._replace(travel=motion)) for c, state, motion in states]
+        up = at.state.up
+        wheels = [Instant(c, x._replace(travel=motion), up=up) for c, x, motion in states]
         left, right = (CHARACTERISTICS[name].fn(w) for w in wheels)
         return 0.5 * (left + right)
 
