@@ -405,7 +405,7 @@ def axle_state(corners: tuple[Corner, Corner], q: Array, at: Snapshot) -> AxleSt
         moment=effort("roll"),
         rise=twists[1],
         steer=twists[2] if steered else None,
-        effort=now.holding(key) if steered else None,
+        effort=efforts[at.keys.index(key)] if steered else None,
     )
 
 
