@@ -8,8 +8,10 @@ so that the lowest point of its circle, along the road's normal n, lies on its p
 with the middle m of the road, the pad's rise p, and ĝ what it is as drawn. A wheel moves in its own
 travel motion only; along n its contact c then moves as the upright's point there, of velocity u_T.
 So the rates of a wheel's height are ``1 / (n · u_T)`` by its pad and by the roll
-``−n' · (c − m) / (n · u_T)``. Loads are those of virtual work. Derivatives along events are complex
-steps. The uprights alone have weight.
+``−n' · (c − m) / (n · u_T)``. As the rack moves, it takes back what the steering motion
+lifts. Loads and the rack's effort are those of virtual work. The car turns about where a wheel's
+normal meets the other axle's line. Derivatives along events are complex steps. The uprights alone
+have weight.
 """
 
 from __future__ import annotations
@@ -162,7 +164,7 @@ class Axle:
     """Both wheels of samples at places, all in one batch of the first axis."""
 
     def __init__(self, b: corner_kinds.Batch, points: Any, springs: Any, at: dict[str, Any]):
-        self.at, self.springs, self.drawn = at, springs, {}
+        self.at, self.springs, self.drawn, self.gear = at, springs, {}, b.corner.steering_gear
         for side, sign in SIDES.items():
             own = points[side]
             d = b.kind.drawn(own, springs)
@@ -211,7 +213,7 @@ class Axle:
         """All columns by their definitions."""
         at, wheels = at or self.at, wheels or self.wheels
         road = _road(self.middle, at)
-        out, force, moment = {"roll": at["roll"], "heave": at["heave"]}, {}, 0.0
+        out, force, moment, rack = {"roll": at["roll"], "heave": at["heave"]}, {}, 0.0, {}
         contacts, moves = [], []
         for side, w in wheels.items():
             own = oracle.columns(w.drawn, w.roles, w.s._replace(contact=w.c))
@@ -220,22 +222,56 @@ class Axle:
             out[f"{side}_camber_to_road"] = angle(-lean, np.sqrt(1.0 - lean * lean))
             up = oracle.dot(road.n, oracle.velocity(w.s, w.s.travel, w.c))
             by_roll = -oracle.dot(road.dn, w.c - road.m) / up
-            effort = w.s.spring[1] * w.s.spring[2]
-            heavy = oracle.place(w.drawn, w.s.pose, w.to)
-            effort = effort + weight * oracle.velocity(w.s, w.s.travel, heavy)[:, 2]
-            effort = effort - _work(w, road, loads.get(side, {}))
+            lifted = w.s.travel, w.s.spring[2]
+            effort = _effort(w, road, weight, loads.get(side, {}), *lifted)
+            if any(x.steers == "rack" for x in w.drawn.links):
+                rise = oracle.dot(road.n, oracle.velocity(w.s, w.s.steer, w.c)) / up
+                turn = w.s.steer - rise[:, None] * w.s.travel
+                shortens = w.s.spring[3] - rise * w.s.spring[2]
+                held = _effort(w, road, weight, loads.get(side, {}), turn, shortens)
+                rack[side] = held, _gain(w.s.spin, turn)
             force[side] = effort / up
             moment = moment + effort * by_roll
             if loads:  # the forces' reactions act on the road, which turns about −x
                 arm = np.cross([-1.0, 0.0, 0.0], w.c - road.m)
                 moment = moment + oracle.dot(_push(w, road, loads[side]), arm)
-            contacts.append(w.c[:, 1:])
+            contacts.append(w.c)
             moves.append(by_roll[:, None] * oracle.velocity(w.s, w.s.travel, w.c)[:, 1:])
         out["axle_steer"] = 0.5 * (out["left_steer_angle"] + out["right_steer_angle"])
+        for name in [n for n in own if n.startswith("anti_")]:
+            out[name] = 0.5 * (out[f"left_{name}"] + out[f"right_{name}"])
         out |= {f"{side}_load": x for side, x in force.items()} | {"roll_moment": moment}
         out["axle_load"] = force["left"] + force["right"]
         out["load_transfer"] = 0.5 * (force["right"] - force["left"])
-        return out | _roll_centre(*contacts, *moves)
+        if rack:
+            (first, gain), (second, other) = rack.values()
+            out["steering_effort"] = first + second
+            out["steering_wheel_torque"] = self.gear * (first + second)
+            out["steering_ratio"] = 2.0 / (self.gear * (gain + other))
+            out |= self._turns(out, *contacts)
+        return out | _roll_centre(*(c[:, 1:] for c in contacts), *moves)
+
+    def _turns(self, angles: Any, p: Any, q: Any) -> dict[str, Any]:
+        """Ackermann error, share and turning circle of wheels with contacts p and q."""
+        a, c = (angles[f"{side}_steer_angle"] for side in SIDES)
+        (_, roles, _, first), (*_, second) = self.drawn.values()
+        track = np.abs(first[:, 1] - second[:, 1])
+        ahead = 1.0 if roles.axle == "front" else -1.0
+        line = first[:, 0] - ahead * roles.wheelbase
+        way = np.where((ahead * (a + c)).real > 0.0, ahead, -ahead)
+        left = way == ahead
+        inner, outer = way * np.where(left, a, c), way * np.where(left, c, a)
+        at = np.where(left[:, None], q, p)
+        ideal = angle(1.0 + 0.0 * inner, np.cos(inner) / np.sin(inner) + track / roles.wheelbase)
+        ideal = ideal - np.pi * (ideal.real > 0.5 * np.pi)
+        straight = (np.abs((a + c).real) < 2e-9) | (np.minimum(inner.real, outer.real) < 1e-9)
+        reach = (line - at[:, 0]) / np.sin(outer)
+        size = np.where((line - at[:, 0]).real / np.sin(outer).real < 0.0, -reach, reach)
+        return {
+            "ackermann_error": outer - ideal,
+            "ackermann_share": np.where(straight, np.nan, (inner - outer) / (inner - ideal)),
+            "turning_circle": np.where(straight, np.nan, 2.0 * size),
+        }
 
 
 def _heading(w: Wheel, road: Road) -> Any:
@@ -249,11 +285,25 @@ def _push(w: Wheel, road: Road, loads: Any) -> Any:
     return ahead * along + loads["lateral"][:, None] * np.cross(road.n, along)
 
 
-def _work(w: Wheel, road: Road, loads: Any) -> Any:
-    """Of loads on a contact per height of the wheel; inboard, the wheel does not turn with it."""
+def _gain(spin: Any, twist: Any) -> Any:
+    """Rate of the steer angle."""
+    moved = np.cross(twist[:, :3], spin)
+    across = spin[:, 0] ** 2 + spin[:, 1] ** 2
+    return (spin[:, 0] * moved[:, 1] - spin[:, 1] * moved[:, 0]) / across
+
+
+def _effort(w: Wheel, road: Road, weight: Any, loads: Any, twist: Any, longer: Any) -> Any:
+    """Work of the spring, which gets longer, the weight and loads in a motion of the upright."""
+    heavy = oracle.place(w.drawn, w.s.pose, w.to)
+    lifted = weight * oracle.velocity(w.s, twist, heavy)[:, 2]
+    return w.s.spring[1] * longer + lifted - _work(w, road, loads, twist)
+
+
+def _work(w: Wheel, road: Road, loads: Any, twist: Any) -> Any:
+    """Of loads on a contact in a motion; inboard, the wheel does not turn with the upright."""
     if not loads:
         return 0.0
-    turn, move, arm = w.s.travel[:, :3], w.s.travel[:, 3:], w.c - w.s.centre
+    turn, move, arm = twist[:, :3], twist[:, 3:], w.c - w.s.centre
     loose = turn - oracle.dot(turn, w.s.spin)[:, None] * w.s.spin
     along = _heading(w, road)
 

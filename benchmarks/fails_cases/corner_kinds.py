@@ -125,7 +125,11 @@ def batch(name: str, samples: int, seed: int) -> Batch:
     stacked = jax.tree_util.tree_map(lambda *x: np.stack([np.asarray(y) for y in x]), *mechs)
     points = {n: np.stack([p[n] for p in each]) for n in each[0]}
     joined = {n: np.array([s[n] for s in springs]) for n in springs[0]}
-    sizes_of = {"wheelbase": 8.0 * radius, "cg_height": 1.7 * radius}
+    sizes_of = {
+        "wheelbase": 8.0 * radius,
+        "cg_height": 1.7 * radius,
+        "steering_gear": 0.02 * radius,
+    }
     corner = Corner("upright", "wheel", radius, **sizes_of, **kind.roles)
     return Batch(name, kind, corner, mechs, stacked, points, joined, sizes, seed)
 

@@ -17,6 +17,7 @@ from jaxmbd.cli.common import (
     limits_of,
     open_model,
     refuse_to_replace,
+    roles_of,
     set_up_jax,
 )
 from jaxmbd.plumbing import unknown
@@ -38,7 +39,8 @@ def _add_view(commands: Any) -> None:
         "view",
         _view,
         "a mechanism and its motion, in the browser or as HTML, MP4, GIF or PNG",
-        "Show a mechanism in motion. A corner goes through its wheel travel, any other mechanism\n"
+        "Show a mechanism in motion. A corner goes through its wheel travel, an axle on its rig\n"
+        "through parallel travel (--over roll, left, right, opposite, steer), any other mechanism\n"
         "of jaxmbd through what its first joint can do, an imported robot stands still; --over,\n"
         "--time and --state ask for something else. The page needs no network: it can be sent on.\n"
         "A picture (.png, .svg, .pdf) shows the mechanism as it is drawn and closed; with --over,\n"
@@ -47,7 +49,8 @@ def _add_view(commands: Any) -> None:
         "jaxmbd view zoo:rssr --over crank --range '0 deg' '360 deg' --trace coupler:B\n"
         "jaxmbd view zoo:double_wishbone --time 1 --arrows reactions --speed 0.2 --out drop.html\n"
         "jaxmbd view robot.xml --state home --out robot.png\n"
-        "jaxmbd view zoo:delta_robot --over shoulder_1 --out delta.mp4",
+        "jaxmbd view zoo:delta_robot --over shoulder_1 --out delta.mp4\n"
+        "jaxmbd view axle.json --over roll --lines --out roll.html",
     )
     parser.add_argument("model", help=NAMES)
     motion = parser.add_mutually_exclusive_group()
@@ -78,6 +81,12 @@ def _add_view(commands: Any) -> None:
         metavar="NAME",
         help="force arrows of joints or force elements; 'reactions' and 'forces' are all of them",
     )
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="draw instant and steering axes and the lines to the roll centre of a suspension",
+    )
+    parser.add_argument("--labels", action="store_true", help="write names at all hardpoints")
     parser.add_argument("--speed", type=float, default=1.0, help="of the playback (default 1)")
     parser.add_argument(
         "--out",
@@ -112,6 +121,8 @@ def _view(options: argparse.Namespace, printer: Printer) -> int:
         "arrows": options.arrows,
         "speed": options.speed,
         "wheels": _wheels(options.model, model),
+        "corners": _lined(options, model),
+        "labels": options.labels,
     }
     path = _written(model, solution, out, shown, frame=0 if options.time is None else -1)
     printer.text(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)")
@@ -122,6 +133,7 @@ def _view(options: argparse.Namespace, printer: Printer) -> int:
 def _course(model: Any, options: argparse.Namespace, printer: Printer) -> tuple[Any, Any]:
     """The model and its motion."""
     from jaxmbd.model import Mechanism
+    from jaxmbd.suspension import AxleSweep
     from jaxmbd.viz import held_text, undriven, usual_experiment
 
     own = isinstance(model, Mechanism)
@@ -144,6 +156,9 @@ def _course(model: Any, options: argparse.Namespace, printer: Printer) -> tuple[
         printer.text(f"{error}: shown as it is assembled")
         return model, start
     printer.text(held_text(mech, experiment))
+    if isinstance(experiment, AxleSweep):
+        plain, model = experiment.on(mech)
+        return model, plain.trajectory(model)
     return model, experiment.trajectory(mech)
 
 
@@ -178,6 +193,13 @@ def _free_motion(model: Any, start: Any, options: argparse.Namespace, printer: P
     return motion
 
 
+def _lined(options: argparse.Namespace, model: Any) -> tuple[Any, ...]:
+    """The roles of a suspension whose lines are drawn."""
+    if not options.lines:
+        return ()
+    return roles_of(options.model, getattr(model, "mechanism", model))
+
+
 def _wheels(name: str, model: Any) -> list[Any]:
     """The wheels of a corner or an axle."""
     from jaxmbd.viz import corner_wheel
@@ -187,9 +209,9 @@ def _wheels(name: str, model: Any) -> list[Any]:
 
 
 def _corner(name: str, mech: Any) -> Any:
-    """The roles of the one corner in a model, or None."""
+    """The roles of the corner in a model, of an axle those of both wheels, or None."""
     found = corners_of(name, mech)
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 else found or None
 
 
 def _written(
@@ -228,13 +250,15 @@ def _add_explore(commands: Any) -> None:
         "jaxmbd explore zoo:four_bar --over A --range '-40 deg' '80 deg'\n"
         "jaxmbd explore zoo:rssr --observe rocker coupler:B\n"
         "jaxmbd explore corner.json --observe toe camber --vary 'points/tierod_*'\n"
+        "jaxmbd explore axle.json --over roll --observe axle_steer track\n"
         "jaxmbd explore zoo:double_pendulum --time 2",
     )
     parser.add_argument("model", help=NAMES)
     parser.add_argument(
         "--over",
         metavar="JOINT",
-        help="the joint that is moved (default: the wheel travel of a corner, or the first joint)",
+        help="the joint that is moved (default: the wheel travel of a corner, or the first "
+        "joint); of an axle heave, roll, left, right, opposite or steer (default: heave)",
     )
     parser.add_argument(
         "--range",

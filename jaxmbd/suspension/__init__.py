@@ -26,7 +26,7 @@ from jaxmbd.suspension.load_table import (
 from jaxmbd.suspension.motion_map import KinematicsMap, kinematics_map
 from jaxmbd.suspension.motions import CornerState, contact_point, corner_state, drawn_wheel
 from jaxmbd.suspension.reachable_travel import Reach
-from jaxmbd.suspension.rig import on_rig
+from jaxmbd.suspension.rig import RIG, on_rig
 from jaxmbd.suspension.roles_file import load_with_roles, save_with_roles
 from jaxmbd.suspension.sensitivity_table import Sensitivities, hardpoint_sensitivities
 from jaxmbd.suspension.setup_solution import Setup, solve_setup
@@ -76,6 +76,7 @@ __all__ = [
     "LoadSweep",
     "LoadTable",
     "KinematicsMap",
+    "RIG",
     "Reach",
     "Sensitivities",
     "Setup",

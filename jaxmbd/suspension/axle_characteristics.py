@@ -20,11 +20,27 @@ which exists wherever the wheels can rise. For a symmetric axle in parallel trav
 carries by itself (weights, `PointForce`): from the efforts that hold the pads. The *roll moment*
 holds the road against the body; its derivative along roll is the roll stiffness, with springs,
 bars, bushings and tyres as the mechanism has them.
+
+*Support* of braking and driving forces is that of `travel_motion`, in the motion in which both pads
+rise, in the body's axes; of an axle that is one body, too. Where the differential is on the axle,
+the driving torque acts on it: `Corner(drive="outboard")`.
+
+*Steering*. Ackermann error, share and turning circle are those of `steering_geometry`, of the
+angles and contacts in the body's axes. In the *steering motion* the rack moves with heave, roll and
+pads held. Its effort E is what holds it, by virtual work: with ``[ω; u]`` the twist of an upright
+at its contact in that motion, f and n the force and moment on it there, V the energy of springs,
+
+    E = dV/ds − Σ (f · u + n · ω).
+
+The vertical loads come in by the springs that carry them, as the wheels rise or sink on their pads
+by caster and kingpin inclination. With a gear of i metres of the rack per radian of the steering
+wheel (`Corner.steering_gear`) its torque is ``i E``, and the ratio of its angle to the mean steer
+angle ``1 / (i dδ/ds)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -43,6 +59,8 @@ from jaxmbd.spatial import cross
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import CornerState, Held, placed_state, speeds_at_rates, twist
 from jaxmbd.suspension.rig import RIG, ROAD
+from jaxmbd.suspension.steering_axis import spin_gain
+from jaxmbd.suspension.steering_geometry import ABOUT, turn
 from jaxmbd.suspension.wheel_characteristics import CHARACTERISTICS, Instant
 
 OF_WHEELS = (
@@ -63,6 +81,9 @@ class AxleState(NamedTuple):
         twists: ``[ω; v]`` (2, 6) of the uprights at the wheel centres per radian of roll.
         loads: of the left and the right pad (2,) [N], upwards.
         moment: that holds the road [N·m], positive along `roll`.
+        rise: twists (2, 6) of the uprights per metre by which both pads rise.
+        steer: twists (2, 6) of the uprights per unit of the rack; None without one.
+        effort: that holds the rack, positive along its coordinate [N]; None likewise.
     """
 
     wheels: tuple[CornerState, CornerState]
@@ -72,6 +93,9 @@ class AxleState(NamedTuple):
     twists: Array
     loads: Array
     moment: Array
+    rise: Array
+    steer: Array | None = None
+    effort: Array | None = None
 
 
 class AxleInstant:
@@ -125,22 +149,51 @@ class AxleInstant:
 
 
 class AxleDefinition(NamedTuple):
-    """What a characteristic of an axle is: its unit, text with sign, and function of an instant."""
+    """What a characteristic of an axle is.
+
+    Attributes:
+        unit: SI unit, "" for a pure number.
+        text: what it is, with its sign.
+        fn: the function of an `AxleInstant`.
+        needs: attributes of `Corner` that both corners must have, "steering" one for both.
+        axle: "front" or "rear" if it exists for that axle only.
+    """
 
     unit: str
     text: str
     fn: Callable[[AxleInstant], Array]
+    needs: tuple[str, ...] = ()
+    axle: str | None = None
+
+    def missing(self, corners: tuple[Corner, Corner]) -> list[str]:
+        """Why it does not exist for an axle; empty where it does."""
+        if self.axle is not None and corners[0].axle != self.axle:
+            return [f"it is of a {self.axle} axle, and this one has axle={corners[0].axle!r}"]
+        found = [
+            f"it needs {x}= in the Corner"
+            for x in self.needs
+            if any(getattr(c, x) is None for c in corners)
+        ]
+        if "steering" in self.needs and not found and rack_of(corners) is None:
+            found.append("it needs one rack for both wheels, Corner(steering=)")
+        return found
+
+
+def rack_of(corners: tuple[Corner, Corner]) -> str | None:
+    """The joint that steers both wheels, if there is one."""
+    left, right = (c.steering for c in corners)
+    return left if left == right else None
 
 
 AXLE_CHARACTERISTICS: dict[str, AxleDefinition] = {}
 """All characteristics of an axle by name, in the order of a table's columns."""
 
 
-def _of_axle(unit: str, text: str) -> Callable[[Any], Any]:
+def _of_axle(unit: str, text: str, *needs: str) -> Callable[[Any], Any]:
     """Register a function of an `AxleInstant` under its own name."""
 
     def registered(fn: Callable[[AxleInstant], Array]) -> Callable[[AxleInstant], Array]:
-        AXLE_CHARACTERISTICS[fn.__name__] = AxleDefinition(unit, text, fn)
+        AXLE_CHARACTERISTICS[fn.__name__] = AxleDefinition(unit, text, fn, needs)
         return fn
 
     return registered
@@ -250,12 +303,89 @@ def roll_moment(at: AxleInstant) -> Array:
     return at.state.moment
 
 
+def _support(name: str) -> Callable[[AxleInstant], Array]:
+    """The mean of both wheels' own, in the motion in which both pads rise."""
+
+    def value(at: AxleInstant) -> Array:
+        states = zip(at.corners, at.state.wheels, at.state.rise, strict=True)
+        up = at.state.up
+        wheels = [Instant(c, x._replace(travel=motion), up=up) for c, x, motion in states]
+        left, right = (CHARACTERISTICS[name].fn(w) for w in wheels)
+        return 0.5 * (left + right)
+
+    return value
+
+
+for _name in ("anti_dive", "anti_lift_braking", "anti_lift_driving", "anti_squat"):
+    _what = CHARACTERISTICS[_name]
+    AXLE_CHARACTERISTICS[_name] = AxleDefinition(
+        _what.unit, _what.text, _support(_name), _what.needs, _what.axle
+    )
+
+
+def _turn(name: str) -> Callable[[AxleInstant], Array]:
+    """A column of `steering`, of the wheels where they are."""
+
+    def value(at: AxleInstant) -> Array:
+        left, right = ((CHARACTERISTICS["steer_angle"].fn(w), w.contact) for w in at.wheels)
+        first, second = (w.drawn_contact for w in at.wheels)
+        track = jnp.abs(first[1] - second[1])
+        return turn(at.corners[0], left, right, track, first[0])[name]
+
+    return value
+
+
+for _name in ("ackermann_error", "ackermann_share", "turning_circle"):
+    AXLE_CHARACTERISTICS[_name] = AxleDefinition(
+        ABOUT[_name].unit, ABOUT[_name].text, _turn(_name), ("steering", "wheelbase")
+    )
+
+
+@_of_axle("N", "effort [N, N·m] that holds the rack, positive along its coordinate", "steering")
+def steering_effort(at: AxleInstant) -> Array:
+    """Of a rack the rack force, of a pitman arm its torque."""
+    assert at.state.effort is not None
+    return at.state.effort
+
+
+@_of_axle(
+    "N m",
+    "torque [N·m] on the steering wheel that holds the rack, positive: moves it along",
+    *("steering", "steering_gear"),
+)
+def steering_wheel_torque(at: AxleInstant) -> Array:
+    """``i E``, without the gear's losses or assistance."""
+    return _gear(at) * steering_effort(at)
+
+
+def _gear(at: AxleInstant) -> float:
+    gear = at.corners[0].steering_gear
+    assert gear is not None
+    return gear
+
+
+@_of_axle(
+    "",
+    "steering ratio [1]: angle of the steering wheel over the mean steer angle",
+    *("steering", "steering_gear"),
+)
+def steering_ratio(at: AxleInstant) -> Array:
+    """``1 / (i dδ/ds)``, at fixed heave, roll and pads."""
+    assert at.state.steer is not None
+    gains = [spin_gain(w, motion) for w, motion in zip(at.wheels, at.state.steer, strict=True)]
+    return 2.0 / (_gear(at) * (gains[0] + gains[1]))
+
+
 def axle_state(corners: tuple[Corner, Corner], q: Array, at: Snapshot) -> AxleState:
     """The axle on its rig at assembled coordinates q (nq,), held and loaded as the snapshot is."""
     m = motion_state(at.mech, q)
     efforts = holding_efforts(m, at.keys, at.inputs)
     held = {name: parse_known(at.mech, {joint: 0.0})[0][0] for name, joint in RIG.items()}
-    speeds = _speeds(m, at, {held["roll"]: 1.0})
+    rack = rack_of(corners)
+    steered = rack is not None and (key := parse_known(at.mech, {rack: 0.0})[0][0]) in at.keys
+    moving: list[dict[Key, float]] = [{held["roll"]: 1.0}, {held["left"]: 1.0, held["right"]: 1.0}]
+    motions = _speeds(m, at, [*moving, *([{key: 1.0}] if steered else [])])
+    twists = jnp.stack([jnp.stack([twist(m, c, v) for c in corners]) for v in motions])
 
     def effort(name: str) -> Array:
         key = held[name]
@@ -270,19 +400,23 @@ def axle_state(corners: tuple[Corner, Corner], q: Array, at: Snapshot) -> AxleSt
         up=m.rotation(ROAD)[:, 2],
         heave=coordinate("heave"),
         roll=coordinate("roll"),
-        twists=jnp.stack([twist(m, c, speeds) for c in corners]),
+        twists=twists[0],
         loads=jnp.stack([effort("left"), effort("right")]),
         moment=effort("roll"),
+        rise=twists[1],
+        steer=twists[2] if steered else None,
+        effort=efforts[at.keys.index(key)] if steered else None,
     )
 
 
-def _speeds(m: MotionState, at: Snapshot, moving: dict[Key, float]) -> Array:
-    """Speeds (nv,) at which held coordinates move at these rates, the rest of them held."""
-    rates = np.zeros((1, m.top.nc + len(at.keys)))
-    for key, rate in moving.items():
-        rates[0, m.top.nc + at.keys.index(key)] = rate
+def _speeds(m: MotionState, at: Snapshot, motions: Sequence[Mapping[Key, float]]) -> Array:
+    """Speeds (k, nv) at which held coordinates move at the rates of each motion, others held."""
+    rates = np.zeros((len(motions), m.top.nc + len(at.keys)))
+    for row, moving in zip(rates, motions, strict=True):
+        for key, rate in moving.items():
+            row[m.top.nc + at.keys.index(key)] = rate
     held = Held(at.keys, at.settled, at.inputs)
-    return speeds_at_rates(m, at.keys, held, jnp.asarray(rates, m.q.dtype))[0]
+    return speeds_at_rates(m, at.keys, held, jnp.asarray(rates, m.q.dtype))
 
 
 @dataclass(frozen=True)
@@ -328,7 +462,7 @@ class AxleCharacteristic(Observable):
         found = self.corners, self.along
         if found not in at.shared:
             moving = {parse_known(at.mech, {n: 0.0})[0][0]: rate for n, rate in self.along}
-            rates = coordinate_rates(at.mech, at.q, _speeds(at.motion, at, moving))
+            rates = coordinate_rates(at.mech, at.q, _speeds(at.motion, at, [moving])[0])
             at.shared[found] = jax.jvp(state, (at.q,), (rates,))[1]
         tangents = (at.shared[found],)
         return jax.jvp(lambda s: fn(AxleInstant(self.corners, s)), (now.state,), tangents)[1]
@@ -336,16 +470,24 @@ class AxleCharacteristic(Observable):
     def about(self, mech: Mechanism) -> Output:
         """Its unit and meaning."""
         what = AXLE_CHARACTERISTICS[self.name]
+        rack = rack_of(self.corners)
+        turns = {RIG["roll"]}
+        if rack is not None and mech.joint(rack).speeds == ("angle",):
+            turns.add(rack)
+        unit = "N m" if self.name == "steering_effort" and rack in turns else what.unit
         if self.along is None:
-            return Output(what.unit, what.text)
-        first = self.along[0][0]
-        unit = "rad" if first == RIG["roll"] else "m"
-        return Output(f"{what.unit or '1'}/{unit}", f"its derivative along the event: {self.name}")
+            return Output(unit, what.text)
+        by = "rad" if self.along[0][0] in turns else "m"
+        return Output(f"{unit or '1'}/{by}", f"its derivative along the event: {self.name}")
 
     def problems(self, mech: Mechanism) -> list[str]:
         """Roles that do not fit the mechanism, and unknown names."""
         found = [text for corner in self.corners for text in corner.problems(mech)]
-        return found or unknown("characteristic of an axle", self.name, AXLE_CHARACTERISTICS)
+        found = found or unknown("characteristic of an axle", self.name, AXLE_CHARACTERISTICS)
+        if found:
+            return found
+        what = AXLE_CHARACTERISTICS[self.name]
+        return [f"{self.name}: {text}" for text in what.missing(self.corners)]
 
 
 def axle_available(corners: tuple[Corner, Corner]) -> tuple[str, ...]:
@@ -362,7 +504,7 @@ def axle_available(corners: tuple[Corner, Corner]) -> tuple[str, ...]:
     def there(name: str) -> bool:
         side, _, own = name.partition("_")
         if side not in ("left", "right") or own not in OF_WHEELS:
-            return True
+            return not AXLE_CHARACTERISTICS[name].missing(corners)
         return not CHARACTERISTICS[own].missing(corners[side == "right"])
 
     return tuple(filter(there, AXLE_CHARACTERISTICS))

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxmbd.analysis import Key, Status
 from jaxmbd.model import Mechanism
@@ -119,7 +121,11 @@ class AxleSweep(Sweep):
         joints = (*RIG.values(), *dict.fromkeys(c.steering for c in self.corners))
         count, rest = len(self.kept()), dict(given)
         moved = {str(j): rest.pop(j) for j in joints if j in given}
-        return {j: x if np.ndim(x) else (x,) * count for j, x in moved.items()}, rest
+
+        def everywhere(x: Any) -> Any:
+            return jnp.full(count, x) if isinstance(x, Tracer) else (x,) * count
+
+        return {j: x if np.ndim(x) else everywhere(x) for j, x in moved.items()}, rest
 
     def split(self) -> tuple[Any, Any]:
         """Its structure, the same for all motions, and its numbers."""

@@ -39,8 +39,10 @@ class Corner:
         spindle: the wheel's axis as drawn: two points (inner, outer) of the upright, or a direction
             outwards (3,); by default the axis of the upright's wheel bearing
             (`jaxmbd.observe.angles.wheel_axis`), along y where there is none.
-        steering: the joint that steers: a rack (`Prismatic`), or a track rod (`Rod`) whose length
-            stands in for one in an instantaneous steering motion; None for an unsteered wheel.
+        steering: the joint that steers: a rack (`Prismatic`), whose travel `steer` is [m]; the
+            pitman arm of a relay linkage (`Revolute`), of which it is the angle [rad]; or a track
+            rod (`Rod`) whose length stands in for one in an instantaneous steering motion; None for
+            an unsteered wheel.
         kingpin: two points (lower, upper) of the steering axis, by default on the upright; for a
             strut the upper one is on the chassis, ``("ground", "strut_top")``. None where there is
             no such line: the steering axis is then the instantaneous one alone.
@@ -59,6 +61,8 @@ class Corner:
         brake_share: of the whole braking force that acts on this axle; by default 0.6 in front and
             0.4 at the rear.
         drive_share: of the whole driving force that acts on this axle.
+        steering_gear: travel of the rack per angle of the steering wheel [m/rad], or angle of the
+            pitman arm [rad/rad]; for the steering wheel's torque and the steering ratio.
         held_in_steering: what keeps its place in the motion whose instantaneous axis is the virtual
             steering axis: "wheel_centre" (its height), "spring" (its length) or "lower_ball" (the
             height of the lower kingpin point or of the lower arm's ball, and so the arm).
@@ -91,6 +95,7 @@ class Corner:
     drive: str = "inboard"
     brake_share: float | None = None
     drive_share: float = 1.0
+    steering_gear: float | None = None
     held_in_steering: str = "wheel_centre"
 
     def __post_init__(self) -> None:
@@ -182,17 +187,31 @@ class Corner:
                 f"steering: the drive {driven[0]!r} moves joint {self.steering!r}; remove the "
                 "drive, so that the rack can be held and moved here"
             ]
-        if self.slides(mech) or self.is_rod(mech):
+        carries = self.turns(mech) and self._carries_upright(mech)
+        if (self.slides(mech) or self.is_rod(mech)) and not carries:
             return []
         kind = type(mech.joint(str(self.steering))).__name__
+        kind += " of an arm that carries the upright" if carries else ""
         return [
-            f"steering: joint {self.steering!r} is a {kind}; name a rack (Prismatic) or a track "
-            "rod (Rod)"
+            f"steering: joint {self.steering!r} is a {kind}; name a rack (Prismatic), a pitman arm "
+            "(Revolute) or a track rod (Rod)"
         ]
 
+    def _carries_upright(self, mech: Mechanism) -> bool:
+        """Whether the steering joint is on a body that more than a rod joins to the upright."""
+        joint = mech.joint(str(self.steering))
+        ends = {joint.a, joint.b}
+        others = [e for e in mech.structure.joints if e.kind.can_be_in_tree]
+        return any(self.upright in (e.a, e.b) and ends & {e.a, e.b} - {GROUND} for e in others)
+
     def slides(self, mech: Mechanism) -> bool:
-        """Whether the steering is a rack, a joint with one travel."""
-        return self.steering is not None and mech.joint(self.steering).speeds == ("travel",)
+        """Whether the steering is a rack or a pitman arm: a joint with one travel or angle."""
+        speeds = None if self.steering is None else mech.joint(self.steering).speeds
+        return speeds in (("travel",), ("angle",))
+
+    def turns(self, mech: Mechanism) -> bool:
+        """Whether it is a pitman arm, so that `steer` is an angle [rad]."""
+        return self.steering is not None and mech.joint(self.steering).speeds == ("angle",)
 
     def is_rod(self, mech: Mechanism) -> bool:
         """Whether the steering is a track rod, a joint that is one condition."""
@@ -288,6 +307,8 @@ class Corner:
             x = getattr(self, name)
             if x is not None and not x > 0.0:
                 found.append(f"{name}={x!r}; give a positive length [m]")
+        if self.steering_gear is not None and not self.steering_gear:
+            found.append("steering_gear=0; give the rack's travel [m] per radian of the wheel")
         if self.tyre_radius > _LARGEST:
             found.append(f"tyre_radius={self.tyre_radius!r}: no tyre is as large; give metres")
         sizes = {"kingpin": 2, "upper_arm": 3, "lower_arm": 3, "strut": 2}

@@ -186,8 +186,8 @@ def kinematics(
         corner: the roles of its parts; by default those of a corner of the zoo with its names.
         travel: of the wheel centre upwards, from where it is drawn [m]; by default `TRAVEL`, or as
             much of it as is reached, of which a warning tells; 0 where `steer` has several values.
-        steer: travel of the rack along its axis, from where it is drawn [m]; a list instead of that
-            of `travel` for a steering sweep.
+        steer: travel of the rack along its axis, from where it is drawn [m], or angle of the pitman
+            arm [rad]; a list instead of that of `travel` for a steering sweep.
         observe: name or names of characteristics; by default all that the corner has.
         gradients: names of those whose derivatives along the axis are wanted; by default those of
             `GRADIENTS` that are observed.
@@ -220,7 +220,8 @@ def kinematics(
         _raise(mech, sweep, found)
     about = sweep.declare(mech).outputs
     columns = {n: found[n] for n in sweep.observe}
-    return Kinematics(str(sweep.dim), np.asarray(sweep.axis_values(mech).values), columns, about)
+    axis = sweep.axis_values(mech)
+    return Kinematics(str(sweep.dim), np.asarray(axis.values), columns, about, unit=axis.unit)
 
 
 _REACHED = 0.98
@@ -246,7 +247,8 @@ def failure_text(status: int) -> str:
 
 
 def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
-    status, where = Status(int(found["status"])), 1e3 * float(found["failed_at"])
+    status, (unit, factor) = Status(int(found["status"])), shown(sweep.axis_values(mech).unit)
+    where = factor * float(found["failed_at"])
     how = failure_text(status)
     if open_ := stays_open(sweep.declare(mech).outputs, found):
         how += f", {open_}"
@@ -256,10 +258,10 @@ def _raise(mech: Mechanism, sweep: Sweep, found: dict[str, np.ndarray]) -> None:
         and not all(what.partial for what in sweep.observed())
     ):
         raise ValueError(
-            f"the spring has no length at {sweep.dim} {where:+.1f} mm, and so no motion ratio or "
-            "rate; check the hardpoints of its ends, or leave its columns out of observe="
+            f"the spring has no length at {sweep.dim} {where:+.1f} {unit}, and so no motion ratio "
+            "or rate; check the hardpoints of its ends, or leave its columns out of observe="
         )
     raise ValueError(
-        f"the corner does not reach {sweep.dim} {where:+.1f} mm ({how}){reach_text(sweep, mech)}. "
-        f"Give a smaller range of {sweep.dim}, or check the hardpoints"
+        f"the corner does not reach {sweep.dim} {where:+.1f} {unit} ({how})"
+        f"{reach_text(sweep, mech)}. Give a smaller range of {sweep.dim}, or check the hardpoints"
     )

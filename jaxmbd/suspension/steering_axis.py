@@ -191,9 +191,13 @@ for _prefix, _need in (("", "kingpin"), ("virtual_", "steering")):
     needs=("steering",),
 )
 def steer_gain(at: Instant) -> Array:
-    """``dδ/d(rack)`` by the steering motion's ω: with s the wheel's axis, ``ṡ = ω × s``."""
-    steer = at.state.steer
-    assert steer is not None
+    """``dδ/d(rack)`` in the steering motion."""
+    assert at.state.steer is not None
+    return spin_gain(at, at.state.steer)
+
+
+def spin_gain(at: Instant, twist: Array) -> Array:
+    """Rate of the steer angle δ in a motion of the upright (6,): ``ṡ = ω × s``, s to the left."""
     s = at.corner.sign * at.state.spin
-    rate = cross(steer[:3], s)
+    rate = cross(twist[:3], s)
     return (s[0] * rate[1] - s[1] * rate[0]) / (s[:2] @ s[:2])

@@ -40,8 +40,10 @@ from jaxmbd.suspension.motions import contact_point, drawn_wheel, wheel_key
 from jaxmbd.suspension.reachable_travel import reach_text
 from jaxmbd.suspension.wheel_characteristics import characteristics
 
-RACK = tuple(np.linspace(-0.05, 0.05, 11).round(6).tolist())
+RACK = tuple(np.linspace(-0.05, 0.05, 41).round(6).tolist())
 """Travels of the rack unless others are given [m]."""
+PITMAN = tuple(np.linspace(-0.5, 0.5, 41).round(6).tolist())
+"""Angles of the pitman arm unless others are given [rad]."""
 
 _STRAIGHT = 1e-9
 """Mean steer angle up to which the car runs straight ahead [rad]."""
@@ -53,8 +55,8 @@ ABOUT = {
     "outer": Output("rad", "steer angle of the outer wheel [rad], positive: into the turn"),
     "ackermann_outer": Output("rad", "outer angle by Ackermann of the inner one [rad]"),
     "ackermann_error": Output("rad", "outer angle minus that by Ackermann [rad]"),
-    "ackermann_share": Output("", "1: Ackermann geometry, 0: parallel wheels"),
-    "turning_circle": Output("m", "diameter of the outer contact's path, by the outer wheel [m]"),
+    "ackermann_share": Output("", "share of Ackermann geometry, 1: it is that, 0: parallel wheels"),
+    "turning_circle": Output("m", "diameter of the outer contact's path, kerb to kerb [m]"),
     "turning_circle_inner": Output("m", "the same about the inner wheel's centre of turn [m]"),
     "track": Output("m", "distance of the contact points along y [m]"),
 }
@@ -79,7 +81,7 @@ def steering_curves(
     corner: Corner,
     other: Corner | None = None,
     *,
-    steer: Sequence[float] = RACK,
+    steer: Sequence[float] | None = None,
     travel: float = 0.0,
 ) -> dict[str, Array]:
     """The columns of `steering` with their status, as a pure function of the mechanism.
@@ -95,8 +97,14 @@ def steering_curves(
         >>> found["turning_circle"].shape
         (2,)
     """
+    steer = _values(mech, corner, steer)
     count = len(steer)
     if other is None:
+        if corner.turns(mech):
+            raise ValueError(
+                f"steering={corner.steering!r} is the arm of a relay linkage, whose two sides "
+                "differ: give the roles of both wheels, other="
+            )
         both = [*steer, *(-x for x in steer)]
         found = called(_sweep(mech, corner, both, travel), mech)
         angle, contact = found["steer_angle"], found["contact"]
@@ -116,7 +124,7 @@ def steering(
     corner: Corner | None = None,
     other: Corner | None = None,
     *,
-    steer: Sequence[float] = RACK,
+    steer: Sequence[float] | None = None,
     travel: float = 0.0,
 ) -> Steering:
     """Inner and outer angles, Ackermann error and turning circle of an axle.
@@ -126,8 +134,10 @@ def steering(
         corner: the roles of one wheel, whose `wheelbase` is needed; by default those of a corner of
             the zoo with its names.
         other: the roles of the other wheel of an axle; without it the axle is symmetric: the other
-            wheel is the mirror image, with the rack moved the other way.
-        steer: travels of the rack along its axis [m].
+            wheel is the mirror image, with the rack moved the other way. A relay linkage is none of
+            its own image: both wheels are needed.
+        steer: travels of the rack along its axis [m], by default `RACK`, or angles of the pitman
+            arm [rad], by default `PITMAN`.
         travel: of both wheel centres, upwards from where they are drawn [m].
 
     Raises:
@@ -142,21 +152,33 @@ def steering(
         27.16
     """
     corner = find_corner(mech) if corner is None else corner
+    steer = _values(mech, corner, steer)
     found = {
         n: np.asarray(x)
         for n, x in steering_curves(mech, corner, other, steer=steer, travel=travel).items()
     }
+    unit = "rad" if corner.turns(mech) else "m"
     if (status := Status(int(found.pop("status")))) != Status.OK:
         if other is None:
             whole = _sweep(mech, corner, steer, travel)
         else:
             whole = _axle_sweep(mech, corner, other, steer, travel)
         raise ValueError(
-            f"the axle does not reach every rack travel of {list(steer)} m "
+            f"the axle does not reach every steer={list(steer)} [{unit}] "
             f"({status_text(status)}){reach_text(whole, mech)}; give a smaller range, "
             "`kinematics` says what stays open"
         )
-    return Steering("steer", np.asarray(steer, float), {n: found[n] for n in ABOUT}, ABOUT)
+    columns = {n: found[n] for n in ABOUT}
+    return Steering("steer", np.asarray(steer, float), columns, ABOUT, unit=unit)
+
+
+def _values(
+    mech: Mechanism, corner: Corner, steer: Sequence[float] | None
+) -> tuple[float, ...] | Sequence[float]:
+    if steer is not None:
+        return steer
+    turns = corner.name_problems(mech) == [] and corner.turns(mech)
+    return PITMAN if turns else RACK
 
 
 def _sweep(mech: Mechanism, corner: Corner, steer: Sequence[float], travel: float) -> Sweep:
@@ -199,8 +221,22 @@ def _drawn_track(mech: Mechanism, corner: Corner, other: Corner | None) -> tuple
 def _columns(
     corner: Corner, other: Corner | None, mech: Mechanism, left: Any, right: Any
 ) -> dict[str, Array]:
+    return turn(corner, left, right, *_drawn_track(mech, corner, other))
+
+
+def turn(
+    corner: Corner, left: tuple[Array, Array], right: tuple[Array, Array], track: Array, x: Array
+) -> dict[str, Array]:
+    """The columns of `ABOUT` from where both wheels are.
+
+    Args:
+        corner: roles of one wheel, with the wheelbase.
+        left: steer angle (…) [rad] and contact point (…, 3) [m] of the left wheel.
+        right: those of the right one.
+        track: of the contact points as drawn [m].
+        x: of the contact points as drawn [m].
+    """
     (a, at_a), (b, at_b) = left, right
-    track, x = _drawn_track(mech, corner, other)
     assert corner.wheelbase is not None
     ahead = 1.0 if corner.axle == "front" else -1.0
     line = x - ahead * corner.wheelbase  # the other axle's
@@ -209,13 +245,13 @@ def _columns(
     turn_left, way = mean > 0.0, jnp.where(mean > 0.0, ahead, -ahead)
     inner = way * jnp.asarray(jnp.where(turn_left, a, b))
     outer = way * jnp.asarray(jnp.where(turn_left, b, a))
-    pick = turn_left[:, None]
+    pick = turn_left[..., None]
     in_at, out_at = jnp.where(pick, at_a, at_b), jnp.where(pick, at_b, at_a)
     ideal = jnp.arctan(jnp.tan(inner) / (1.0 + track / corner.wheelbase * jnp.tan(inner)))
-    reach_in, reach_out = jnp.abs(in_at[:, 0] - line), jnp.abs(out_at[:, 0] - line)
+    reach_in, reach_out = jnp.abs(in_at[..., 0] - line), jnp.abs(out_at[..., 0] - line)
     turned = (jnp.abs(mean) > _STRAIGHT) & (jnp.minimum(inner, outer) > _STRAIGHT)
     some = [jnp.asarray(jnp.where(turned, angle, 1.0)) for angle in (inner, outer)]
-    across = reach_in / jnp.tan(some[0]) + jnp.abs(in_at[:, 1] - out_at[:, 1])
+    across = reach_in / jnp.tan(some[0]) + jnp.abs(in_at[..., 1] - out_at[..., 1])
     gap = jnp.where(turned, inner - ideal, 1.0)
     circles = 2.0 * reach_out / jnp.sin(some[1]), 2.0 * jnp.sqrt(reach_out**2 + across**2)
     return {
@@ -228,5 +264,5 @@ def _columns(
         "ackermann_share": jnp.asarray(jnp.where(turned, (inner - outer) / gap, jnp.nan)),
         "turning_circle": jnp.asarray(jnp.where(turned, circles[0], jnp.inf)),
         "turning_circle_inner": jnp.asarray(jnp.where(turned, circles[1], jnp.inf)),
-        "track": jnp.abs(at_a[:, 1] - at_b[:, 1]),
+        "track": jnp.abs(at_a[..., 1] - at_b[..., 1]),
     }

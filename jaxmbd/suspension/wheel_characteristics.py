@@ -231,11 +231,14 @@ class Characteristic(Observable):
     def about(self, mech: Mechanism) -> Output:
         """Its unit, meaning and dimensions."""
         what = CHARACTERISTICS[self.name]
-        dims = ("axis",) if what.vector else ()
+        dims, turns = ("axis",) if what.vector else (), self.corner.turns(mech)
+        unit = "rad/rad" if turns and self.name == "steer_gain" else what.unit
         if self.along is None:
-            return Output(what.unit, what.text, dims)
-        motion = "wheel travel" if self.along == "travel" else "travel of the rack"
-        return Output(f"{what.unit or '1'}/m", f"its derivative along {motion}: {what.name}", dims)
+            return Output(unit, what.text, dims)
+        motion, by = "wheel travel", "m"
+        if self.along == "steer":
+            motion, by = ("the pitman arm", "rad") if turns else ("travel of the rack", "m")
+        return Output(f"{unit or '1'}/{by}", f"its derivative along {motion}: {what.name}", dims)
 
     def problems(self, mech: Mechanism) -> list[str]:
         """Roles that do not fit the mechanism or are missing, each with its remedy."""

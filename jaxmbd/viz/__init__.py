@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
-    from jaxmbd.viz.curves import corner_figure, curve_fan, histogram, kinematics_figure
+    from jaxmbd.viz.curves import (
+        ackermann_figure,
+        corner_figure,
+        curve_fan,
+        histogram,
+        kinematics_figure,
+    )
     from jaxmbd.viz.design_report import suspension_report
     from jaxmbd.viz.explorer.experiments import (
         held_text,
@@ -36,6 +42,7 @@ __all__ = [
     "Scene",
     "ViserScene",
     "Wheel",
+    "ackermann_figure",
     "animation",
     "corner_figure",
     "corner_wheel",
@@ -56,7 +63,7 @@ __all__ = [
 __getattr__, __dir__ = on_use(
     __name__,
     {
-        "curves": "corner_figure curve_fan histogram kinematics_figure",
+        "curves": "ackermann_figure corner_figure curve_fan histogram kinematics_figure",
         "explorer.experiments": "held_text undriven usual_experiment usual_motion",
         "explorer.exploration": "Exploration",
         "explorer.page": "Explorer explore",

@@ -19,9 +19,11 @@ from jaxmbd.kinematics import MotionState, Pose, motion_state, poses
 from jaxmbd.model import GROUND, Load, Mechanism, RubbingElement
 from jaxmbd.observe import Snapshot, unknown_point
 from jaxmbd.plumbing import unknown
+from jaxmbd.suspension import Corner
 from jaxmbd.viz.glyphs import Wheel
-from jaxmbd.viz.scene import Colour, Scene
+from jaxmbd.viz.scene import Colour, Scene, point_bodies
 from jaxmbd.viz.solids import bounding_corners
+from jaxmbd.viz.suspension_lines import suspension_lines
 
 FRAMES_PER_SECOND = 30.0
 LONGEST = 900
@@ -298,12 +300,18 @@ class Cast(NamedTuple):
         stage: the first one's scene, with a middle, a size and a ground for the whole course.
         arrows: of the first actor (frames, m, 2, 3), feet [m] and vectors [m].
         notes: what the picture shows, for its caption.
+        lines: of a suspension of the first actor (frames, m, 2, 3), ends [m]; NaN where not drawn.
+        kinds: of the lines, in `suspension_lines.COLOURS`.
+        labels: named points of the first actor with their bodies.
     """
 
     actors: tuple[Actor, ...]
     stage: Scene
     arrows: np.ndarray
     notes: tuple[str, ...]
+    lines: np.ndarray
+    kinds: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def clock(self) -> np.ndarray:
@@ -318,6 +326,8 @@ def cast_of(
     wheels: Iterable[Wheel] = (),
     traces: Iterable[tuple[str, Any]] = (),
     arrows: Iterable[str] | str | None = None,
+    corners: Corner | Sequence[Corner] = (),
+    labels: bool | Iterable[str] = False,
     inputs: Any = None,
     full: int = 0,
     worst: int | None = None,
@@ -347,7 +357,25 @@ def cast_of(
     fields = arrows_along(mechs[full], actors[0].course.track, names, inputs)
     fields, legend = _drawn_arrows(fields, mechs[full], actors[0].scene.size)
     notes = _notes(actors, given, full, worst, legend if names else "", speed)
-    return Cast(tuple(actors), _stage(actors, fields), fields, notes)
+    q, size = actors[0].course.track.q, actors[0].scene.size
+    roles = (corners,) if isinstance(corners, Corner) else tuple(corners)
+    lines, kinds = np.zeros((len(q), 0, 2, 3)), ()
+    if roles:
+        lines, kinds = suspension_lines(mechs[full], roles, q, size)
+    stage = _stage(actors, fields)
+    return Cast(tuple(actors), stage, fields, notes, lines, kinds, _labelled(mech, labels))
+
+
+def _labelled(mech: Mechanism, labels: bool | Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Named points with the bodies that they are drawn on: all, or those that are asked for."""
+    bodies = point_bodies(mech)
+    if isinstance(labels, bool):
+        named = [n for n in bodies if "." not in n] if labels else []
+    else:
+        named = [labels] if isinstance(labels, str) else list(labels)
+    if problems := [text for n in named for text in unknown("point", n, bodies)]:
+        raise ValueError("; ".join(problems))
+    return tuple((n, bodies[n]) for n in named)
 
 
 def _checked(mech: Mechanism, traces: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:

@@ -181,6 +181,83 @@ def kinematics_figure(
     return figure
 
 
+def ackermann_figure(
+    tables: Kinematics | Mapping[str, Kinematics], path: str | os.PathLike[str] | None = None
+) -> Any:
+    """Steer angles of both wheels beside Ackermann's, the share of it, and the turning circle.
+
+    The outer wheel's angle is over the inner one's, with Ackermann geometry (dashed) and parallel
+    wheels (dotted); the share [%] over the inner angle, and the turning circle [m] over it, kerb to
+    kerb. Turns to the right are the second branch of each curve.
+
+    Args:
+        tables: the result of `suspension.steering`, or several by name.
+        path: file to write, if any; its extension sets the format.
+
+    Returns:
+        the matplotlib figure.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: a table without these columns.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.viz import ackermann_figure
+        >>> table = mbd.suspension.steering(mbd.zoo.double_wishbone_kinematic())
+        >>> [ax.get_ylabel() for ax in ackermann_figure(table).axes]
+        ['outer wheel [deg]', 'Ackermann share [%]', 'turning circle [m]']
+    """
+    named = dict(tables) if isinstance(tables, Mapping) else {"": tables}
+    needed = ("inner", "outer", "ackermann_outer", "ackermann_share", "turning_circle")
+    if lost := [n for n in needed if any(n not in t.columns for t in named.values())]:
+        raise ValueError(
+            f"no table has, or not all have, {lost}; give those of suspension.steering"
+        )
+    figure = own_figure(10.5, 3.6, layout="constrained")
+    angles, share, circle = figure.subplots(1, 3)
+    for k, (label, table) in enumerate(named.items()):
+        colour = _COLOURS[k % len(_COLOURS)]
+        look = dict(color=colour, linewidth=1.8, linestyle=_DASHES[k % len(_DASHES)])
+        for turn, own in enumerate(_turns(table)):
+            inner, outer, ideal, part, diameter = (own[n] for n in needed)
+            angles.plot(inner, outer, **look, label=(label or "as drawn") if not turn else None)
+            thin = dict(color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
+            angles.plot(inner, ideal, **thin, label="Ackermann" if not (turn or k) else None)
+            share.plot(inner, 100.0 * part, **look)
+            circle.plot(inner, diameter, **look)
+    ends = [0.0, float(max(np.nanmax(own["inner"]) for t in named.values() for own in _turns(t)))]
+    angles.plot(ends, ends, color=GREY, linewidth=1.0, linestyle=(0, (1, 2)), label="parallel")
+    least = [np.nanmin(own["turning_circle"]) for t in named.values() for own in _turns(t)]
+    circle.set_ylim(0.0, _FAR * min(least))
+    names = ("outer wheel [deg]", "Ackermann share [%]", "turning circle [m]")
+    for ax, what in zip((angles, share, circle), names, strict=True):
+        ax.set_xlabel("inner wheel [deg]", fontsize=9)
+        ax.set_ylabel(what, fontsize=9)
+        tidy(ax)
+    angles.legend(fontsize=8, frameon=False)
+    if path is not None:
+        figure.savefig(path, dpi=DPI)
+    return figure
+
+
+def _turns(table: Kinematics) -> list[dict[str, np.ndarray]]:
+    """Columns of turns to the left and to the right, by the inner angle [deg], lengths in [m]."""
+    mean = table["left"] + table["right"]
+    found = []
+    for side in (mean > 0.0, mean < 0.0):
+        rows = np.flatnonzero(side & np.isfinite(table["ackermann_share"]))
+        rows = rows[np.argsort(table["inner"][rows])]
+        own = {n: y[rows] for n, y in table.columns.items()}
+        for n in ("inner", "outer", "ackermann_outer"):
+            own[n] = np.rad2deg(own[n])
+        if len(rows):
+            found.append(own)
+    if not found:
+        raise ValueError("the wheels run straight ahead at all places: give steer= a range")
+    return found
+
+
 def _columns(named: Mapping[str, Kinematics], columns: Sequence[str] | None) -> list[str]:
     axes = sorted({table.axis for table in named.values()})
     if len(axes) != 1:

@@ -25,12 +25,14 @@ from jaxmbd.suspension import (
     steering,
 )
 from jaxmbd.variables import shown
-from jaxmbd.viz.curves import kinematics_figure
+from jaxmbd.viz.curves import ackermann_figure, kinematics_figure
 from jaxmbd.viz.glyphs import corner_wheel
 from jaxmbd.viz.viser_scene import page
 
 _PLACES = 25
-_TRAVEL, _ROLL, _STEER = (-0.06, 0.06), (-0.05, 0.05), (-0.03, 0.03)
+_TRAVEL, _ROLL = (-0.06, 0.06), (-0.05, 0.05)
+_STEER = (-0.03, 0.03), (-0.5, 0.5)
+"""Of a rack, of a pitman arm."""
 _LISTED = 30
 _ROUNDING = 1e-9
 _CURVES = {
@@ -58,7 +60,7 @@ def suspension_report(
     before: Mechanism | None = None,
     travel: tuple[float, float] = _TRAVEL,
     roll: tuple[float, float] = _ROLL,
-    steer: tuple[float, float] = _STEER,
+    steer: tuple[float, float] | None = None,
     settle: bool = False,
     title: str = "Suspension",
     animate: bool = True,
@@ -78,7 +80,8 @@ def suspension_report(
         before: the same mechanism with other numbers, an earlier design.
         travel: range of the wheel travel, of an axle of parallel travel [m].
         roll: range of an axle's roll [rad].
-        steer: range of the rack's travel, where there is a rack [m].
+        steer: range of the rack's travel [m], or of the pitman arm's angle [rad], where there is
+            one; by default ±30 mm, or ±0.5 rad.
         settle: whether bushings come to rest (`suspension.kinematics`, `axle_kinematics`).
         title: of the page.
         animate: whether there is an animation, of some megabytes.
@@ -106,7 +109,7 @@ def suspension_report(
         raise FileExistsError(f"{target} exists; overwrite=True replaces it")
     roles = (corners,) if isinstance(corners, Corner) else tuple(corners)
     designs = {"": mech} if before is None else {"before": before, "after": mech}
-    ranges = {"travel": travel, "roll": roll, "steer": steer}
+    ranges = {"travel": travel, "roll": roll, "steer": steer or _STEER[roles[0].turns(mech)]}
     events = {
         what: {name: _table(one, roles, what, ranges, settle) for name, one in designs.items()}
         for what in _events(mech, roles, settle)
@@ -133,7 +136,8 @@ def _events(mech: Mechanism, roles: Sequence[Corner], settle: bool) -> Iterator[
         yield "roll"
     if roles[0].slides(mech):
         yield "steer"
-        if len(roles) == 1 and roles[0].wheelbase and not settle:
+        alone = len(roles) == 1 and roles[0].turns(mech)
+        if roles[0].wheelbase and not settle and not alone:
             yield "angles"
 
 
@@ -152,9 +156,9 @@ def _table(
     ranges: Mapping[str, tuple[float, float]],
     settle: bool,
 ) -> Kinematics:
-    """The table of an event; "angles" are both wheels' of a corner that is mirrored."""
+    """The table of an event; "angles" are both wheels', of a corner that is mirrored."""
     if what == "angles":
-        return steering(mech, roles[0], steer=_places(ranges["steer"]))
+        return steering(mech, *roles, steer=_places(ranges["steer"]))
     values = _places(ranges[what])
     if len(roles) == 1:
         moved: dict[str, Any] = {what: values}
@@ -175,7 +179,9 @@ def _animation(
         whole = axle_sweep(roles, heave=_places(travel), observe=["track"], settle=settle or None)
         sweep, mech = whole.on(mech)
     wheels = [corner_wheel(mech, corner) for corner in roles]
-    return page(mech, sweep.trajectory(mech), wheels=wheels)._repr_html_()
+    # The roll centre of an axle takes twenty seconds to compile.
+    lines = roles if len(roles) == 1 and not settle else ()
+    return page(mech, sweep.trajectory(mech), wheels=wheels, corners=lines)._repr_html_()
 
 
 def _seen(x: Any) -> float:
@@ -221,7 +227,8 @@ def _curves(sheet: ReportPage, what: str, tables: Mapping[str, Kinematics]) -> N
     one = next(iter(tables.values()))
     wanted = _CURVES.get(one.axis, "").split() if what != "angles" else list(one.columns)[:4]
     names = [n for n in wanted if n in one.columns]
-    figure = kinematics_figure(tables, names or None)
+    turns = what == "angles" and any(np.isfinite(one["ackermann_share"]))
+    figure = ackermann_figure(tables) if turns else kinematics_figure(tables, names or None)
     picture = io.StringIO()
     figure.savefig(picture, format="svg")
     text = picture.getvalue()

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.io import Imported
-from jaxmbd.model import Mechanism
+from jaxmbd.model import Mechanism, in_space
 from jaxmbd.plumbing import optional
 from jaxmbd.viz.course import ARROW, TRACE, Actor, Cast, cast_of
 from jaxmbd.viz.curves import own_figure
 from jaxmbd.viz.scene import Camera, Colour, camera, grid_lines
 from jaxmbd.viz.solids import arrow, bounding_corners
+from jaxmbd.viz.suspension_lines import COLOURS as LINES
 
 _SIZE, _DPI = (8.0, 4.5), 150
 """Of a picture [in]; together 1200 × 675 points."""
@@ -56,6 +57,13 @@ class Painter:
             colour = TRACE if actor.colour is None else (*actor.colour[:3], 0.5)
             for path in actor.traces:
                 ax.plot(*self.camera.seen(path)[0].T, color=colour, linewidth=1.2, zorder=3)
+        look: dict[str, Any] = dict(linewidths=1.4, zorder=3)
+        colours = [LINES[kind] for kind in cast.kinds]
+        self._lines = collections.LineCollection([], colors=colours, **look)
+        ax.add_collection(self._lines)
+        near: dict[str, Any] = dict(xytext=(3, 3), textcoords="offset points", fontsize=6)
+        near |= dict(color="#39424e", zorder=4)
+        self._labels = [ax.annotate(name, (0.0, 0.0), **near) for name, _ in cast.labels]
         self._text = ax.text(0.015, 0.975, "", transform=ax.transAxes, va="top", fontsize=8)
         self._heading = [*([title] if title else []), *cast.notes]
         self.show(0)
@@ -70,9 +78,22 @@ class Painter:
         self._faces.set_facecolor(colours)
         # Edges hide the seams between triangles.
         self._faces.set_edgecolor(np.where(colours[:, 3:] < 1.0, 0.0, colours))
+        self._show_lines(frame)
         t = self.cast.actors[0].course.track.t
         time = [] if t is None or len(t) < 2 else [f"t = {t[min(frame, len(t) - 1)]:.3f} s"]
         self._text.set_text("\n".join([*self._heading, *time]))
+
+    def _show_lines(self, frame: int) -> None:
+        """Lines of a suspension, and names of points, where they are in a frame."""
+        cast, first = self.cast, self.cast.actors[0]
+        if cast.kinds:
+            ends = cast.lines[min(frame, len(cast.lines) - 1)]
+            self._lines.set_segments(list(self.camera.seen(ends)[0]))
+        poses = first.course.at(min(frame, len(first.course.clock) - 1)) if cast.labels else {}
+        space = in_space(first.scene.mech)
+        for text, (name, body) in zip(self._labels, cast.labels, strict=True):
+            at = first.scene.solid_placement(body, poses).put(np.asarray(space.point(name)))
+            text.xy = tuple(self.camera.seen(at)[0])
 
     def _set_limits(self, aspect: float) -> None:
         """Limits within which everything stays during the course."""
@@ -84,6 +105,9 @@ class Painter:
                     found.append(self.camera.seen(bounding_corners(vertices))[0])
         tips = self.cast.arrows.sum(axis=-2).reshape(-1, 3)
         found.append(self.camera.seen(tips)[0])
+        to_centre = [k for k, kind in enumerate(self.cast.kinds) if kind == "roll centre"]
+        ends = self.cast.lines[:, to_centre].reshape(-1, 3)
+        found.append(self.camera.seen(ends[np.all(np.isfinite(ends), axis=1)])[0])
         every = np.concatenate(found)
         middle, span = 0.5 * (every.min(axis=0) + every.max(axis=0)), np.ptp(every, axis=0)
         half = 0.56 * max(span[0] / aspect, span[1])

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmbd.io import Imported
 from jaxmbd.kinematics import Pose
-from jaxmbd.model import GROUND, Mechanism, in_space
+from jaxmbd.model import GROUND, Mechanism, PointRef, in_space
 from jaxmbd.viz.glyphs import (
     Colour,
     Solid,
@@ -90,6 +90,19 @@ def round_number(x: float, digits: Sequence[float] = (1.0, 2.0, 5.0, 10.0)) -> f
     """The nearest to x > 0 of some digits times its power of ten."""
     power = 10.0 ** np.floor(np.log10(x))
     return float(round(power * min(digits, key=lambda k: abs(k - x / power)), 12))
+
+
+def point_bodies(mech: Mechanism) -> dict[str, str]:
+    """Named points to the bodies that they are drawn on; the ground's where no part says more."""
+    found: dict[str, str] = {}
+    places = [end for joint in mech.joints.values() for end in joint.attachments]
+    acting = [end for force in mech.forces.values() for end in force.attachments]
+    places += [(body, ref) for body, ref in acting if body in mech.bodies]
+    places += [(name, body.com) for name, body in mech.bodies.items()]
+    for body, ref in places:
+        if isinstance(ref, PointRef):
+            found.setdefault(ref.name, body)
+    return dict.fromkeys(mech.structure.points, GROUND) | found
 
 
 BODIES: tuple[Colour, ...] = (

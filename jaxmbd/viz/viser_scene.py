@@ -22,11 +22,12 @@ from scipy.spatial.transform import Rotation
 
 from jaxmbd.io import Imported
 from jaxmbd.kinematics import Pose
-from jaxmbd.model import GROUND, Mechanism
+from jaxmbd.model import GROUND, Mechanism, in_space
 from jaxmbd.plumbing import optional
 from jaxmbd.viz.course import ARROW, TRACE, WORST, Actor, Cast, cast_of, poses_along
 from jaxmbd.viz.scene import FIELD, Colour, Scene, Solid, Span, below, camera, cell_size
-from jaxmbd.viz.solids import arrow, frame_along
+from jaxmbd.viz.solids import arrow, cylinder, frame_along
+from jaxmbd.viz.suspension_lines import COLOURS as LINES
 
 
 @contextmanager
@@ -336,6 +337,10 @@ def animation(
             * ``traces``: pairs (body, point) whose paths are drawn.
             * ``arrows``: names of joints and force elements whose forces are drawn as arrows;
               "reactions" and "forces" are all of them.
+            * ``corners``: roles of a suspension's wheels (`suspension.Corner`), one or both, whose
+              instant and steering axes and lines from the contacts to the roll centre are drawn; an
+              axle has its roll centre on its rig (`suspension.on_rig`).
+            * ``labels``: True for the names of all hardpoints, or names of some.
             * ``inputs``: efforts on joints during the motion, as of `simulate`, for the reactions.
             * ``full``: sample that is drawn in full, by default 0.
             * ``worst``: sample that is highlighted in red.
@@ -397,6 +402,15 @@ def _recorded(server: Any, cast: Cast, title: str | None) -> str:
         server.scene.add_mesh_simple(f"/arrows/{k}", mesh.vertices, mesh.faces, **look)
         for k in range(cast.arrows.shape[1])
     ]
+    thin = cylinder(0.0016 * cast.stage.size, 0.0, 1.0)
+    lines = [
+        server.scene.add_mesh_simple(
+            f"/lines/{kind} ({k})", thin.vertices, thin.faces, color=LINES[kind][:3],
+            cast_shadow=False,
+        )
+        for k, kind in enumerate(cast.kinds)
+    ]  # fmt: skip
+    _name_points(server.scene, cast.labels, cast.actors[0])
     clock = cast.clock
     serializer = None
     for k in range(len(clock)):
@@ -408,6 +422,8 @@ def _recorded(server: Any, cast: Cast, title: str | None) -> str:
             _set_frame(shown, actor, k)
         for node, field in zip(arrows, cast.arrows[min(k, len(cast.arrows) - 1)], strict=True):
             _place_arrow(node, *field)
+        for node, ends in zip(lines, cast.lines[min(k, len(cast.lines) - 1)], strict=True):
+            _place_line(node, *ends)
     serializer = serializer or server.get_scene_serializer()
     return _captioned(serializer.as_html(), title, cast.notes)
 
@@ -419,6 +435,23 @@ def _set_frame(shown: ViserScene, actor: Actor, k: int) -> None:
         shown.place(actor.course.at(k))
     elif k == last + 1 and actor.colour is not None:
         shown.visible = False
+
+
+def _place_line(node: Any, start: np.ndarray, end: np.ndarray) -> None:
+    """A thin bar between two points; hidden where one is NaN."""
+    length = float(np.linalg.norm(end - start))
+    node.visible = bool(length > 0.0)
+    if node.visible:
+        node.position, node.wxyz = start, quaternion(frame_along(end - start))
+        node.scale = (1.0, 1.0, length)
+
+
+def _name_points(api: Any, labels: tuple[tuple[str, str], ...], actor: Actor) -> None:
+    """Names at points, which move with the frames of their bodies."""
+    space = in_space(actor.scene.mech)
+    for name, body in labels:
+        path = f"/mechanism/body/{body.replace('/', '|')}/name of {name.replace('/', '|')}"
+        api.add_label(path, name, position=np.asarray(space.point(name)))
 
 
 def _place_arrow(node: Any, foot: np.ndarray, vector: np.ndarray) -> None:

@@ -1,5 +1,7 @@
 """An axle on a rig, against a solver of lengths, energies, statics and closed forms."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ class Lengths:
         self.centre = self.p[f"{side}_axle_outboard"]
         spin = self.centre - self.p[f"{side}_axle_inboard"]
         self.spin = spin / np.linalg.norm(spin)
-        self.guess = np.zeros(6)
+        self.guess, self.rack = np.zeros(6), 0.0
 
     def moved(self, x):
         turn = Rotation.from_rotvec(x[3:]).as_matrix()
@@ -60,8 +62,9 @@ class Lengths:
             _, at = self.moved(x)
             found = []
             for a, b in self.LINKS:
+                slid = np.array([0.0, self.rack if a == "trackrod_inboard" else 0.0, 0.0])
                 a, b = self.p[f"{self.side}_{a}"], self.p[f"{self.side}_{b}"]
-                found.append(np.linalg.norm(at(b) - a) - np.linalg.norm(b - a))
+                found.append(np.linalg.norm(at(b) - a - slid) - np.linalg.norm(b - a))
             return np.array([*found, up @ (self.contact(x, up)[0] - origin)])
 
         h, x = 1e-6, self.guess
@@ -141,6 +144,80 @@ def test_sides_are_mirror_images_and_slopes_those_of_neighbours(table):
     for name in SLOPES:
         slope = np.array([1, -8, 0, 8, -1]) / 12 @ near[name] / h
         assert abs(table[f"{name}_gradient"][3] - slope) < 1e-6 * max(1.0, abs(slope)), name
+
+
+STEER, NEAR = 0.02, np.array([1, -8, 0, 8, -1]) / 12
+GEARED = tuple(replace(c, steering_gear=0.008) for c in ROLES)
+
+
+@pytest.mark.slow
+def test_the_racks_effort_is_that_of_virtual_work():
+    """Of loads on both contacts, by differences of where the uprights are as the rack moves."""
+    z, h = np.array([0.0, 0.0, 1.0]), 3e-4
+    loads = {"aligning": 20.0, "lateral": 300.0, "braking": 250.0, "driving": 400.0}
+    work, ratio = dict.fromkeys(loads, 0.0), 0.0
+    for side in ("left", "right"):
+        wheel = Lengths(side)
+        origin, places = wheel.contact(np.zeros(6), z)[0] * [1, 0, 1], []
+        for k in range(-2, 3):
+            wheel.rack = STEER + k * h
+            places.append((*wheel.solve(z, origin), wheel.guess))
+        s, contact, centre, x = places[2]
+        arm, heading = contact - centre, wheel.sign * np.cross(s, z)
+        heading = heading / np.linalg.norm(heading)
+        back = Rotation.from_rotvec(x[3:]).inv()
+        turns = [(Rotation.from_rotvec(y[3:]) * back).as_rotvec() for *_, y in places]
+        omega, move = NEAR @ np.array(turns) / h, NEAR @ np.array([c for _, _, c, _ in places]) / h
+        shaft = omega - (omega @ s) * s  # a half shaft takes the driving torque
+        work["aligning"] += omega[2]
+        work["lateral"] += np.cross(z, heading) @ (move + np.cross(omega, arm))
+        work["braking"] += -heading @ (move + np.cross(omega, arm))
+        work["driving"] += heading @ (move + np.cross(shaft, arm))
+        angles = [np.arctan2(-wheel.sign * y[0], wheel.sign * y[1]) for y, *_ in places]
+        ratio += 0.5 * NEAR @ np.array(angles) / h
+    alone = dict(zip(loads, np.diag([*loads.values()]), strict=True))
+    found = axle_kinematics(
+        CAR, GEARED, steer=STEER, settle=False, **{n: [0.0, *x] for n, x in alone.items()},
+        observe=["steering_effort", "steering_wheel_torque", "steering_ratio"],
+    )  # fmt: skip
+    effort = found["steering_effort"]
+    worked = [-value * work[load] for load, value in loads.items()]
+    np.testing.assert_allclose(effort[1:] - effort[0], worked, rtol=1e-9)
+    np.testing.assert_allclose(found["steering_wheel_torque"], 0.008 * effort, rtol=1e-14)
+    np.testing.assert_allclose(found["steering_ratio"], 1.0 / (0.008 * ratio), rtol=1e-9)
+
+
+def test_springs_lift_the_body_as_the_rack_moves():
+    """The effort of an axle on preloaded springs is the slope of their energy on still pads."""
+    points = suspension.example_hardpoints("double_wishbone")
+    made = suspension.double_wishbone_corner(points, spring_preload=5e3, gravity=0.0)
+    car, pair = suspension.template_axle(*made)
+    sweep = axle_sweep(pair, steer=STEER + 1e-3 * np.arange(-2, 3), observe=["steering_effort"])
+    rig, course = on_rig(car, pair), sweep.trajectory(car)
+    energy = NEAR @ [float(mbd.potential_energy(rig, q)) for q in course.q] / 1e-3
+    assert abs(energy) > 10.0
+    assert abs(course.curves["steering_effort"][2] - energy) < 1e-8 * abs(energy)
+
+
+def test_ackermann_of_an_axle_is_that_of_its_angles():
+    names = "left_steer_angle right_steer_angle ackermann_error ackermann_share turning_circle"
+    table = axle_kinematics(CAR, ROLES, steer=[-0.03, 0.0, 0.03], observe=names.split())
+    wheels = [Lengths(side) for side in ("left", "right")]
+    z = np.array([0.0, 0.0, 1.0])
+    drawn = [w.contact(np.zeros(6), z)[0] for w in wheels]
+    track, line = abs(drawn[0][1] - drawn[1][1]), drawn[0][0] - ROLES[0].wheelbase
+    assert np.isnan(table["ackermann_share"][1]) and np.isinf(table["turning_circle"][1])
+    for k, (inner, outer) in ((0, ("right", "left")), (2, ("left", "right"))):
+        own = {side: abs(table[f"{side}_steer_angle"][k]) for side in (inner, outer)}
+        ideal = np.arctan(1.0 / (1.0 / np.tan(own[inner]) + track / ROLES[0].wheelbase))
+        share = (own[inner] - own[outer]) / (own[inner] - ideal)
+        assert abs(table["ackermann_error"][k] - (own[outer] - ideal)) < 1e-12
+        assert abs(table["ackermann_share"][k] - share) < 1e-11
+        wheel = wheels[outer == "right"]
+        wheel.rack = table.x[k]
+        contact = wheel.solve(z, drawn[0] * [0, 0, 1])[1]
+        circle = 2.0 * (contact[0] - line) / np.sin(own[outer])
+        assert abs(table["turning_circle"][k] - circle) < 1e-8 * circle
 
 
 def test_parallel_travel_is_that_of_one_corner():
@@ -391,3 +468,33 @@ def test_holding_efforts_are_those_of_drives():
     np.testing.assert_allclose(found, drives, rtol=1e-9, atol=1e-7)
     free = holding_efforts(at.motion, keys[:2], inputs)
     assert np.all(np.isnan(free))  # nothing holds the pads
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["outboard", "inboard"])
+@pytest.mark.parametrize("template", ["double_wishbone", "semi_trailing_arm", "rigid_axle"])
+def test_support_is_what_forces_on_the_contacts_do_to_the_loads(template, where):
+    """A braking or driving force on both contacts changes the pads' loads as the columns say."""
+    points = suspension.example_hardpoints(template)
+    points.pop("axle_inboard", None)  # the wheels stand upright, and their heading is x
+    numbers = dict(brakes=where, drive=where, brake_share=0.3, drive_share=0.8)
+    if template == "rigid_axle":
+        car, pair = suspension.rigid_axle(points, **numbers)
+    else:
+        car, pair = suspension.template_axle(*suspension.TEMPLATES[template](points, **numbers))
+    force, front = 700.0, template == "double_wishbone"
+    names = ["anti_dive", "anti_lift_driving"] if front else ["anti_lift_braking", "anti_squat"]
+    found = axle_kinematics(
+        car, pair, braking=[0.0, force, 0.0], driving=[0.0, 0.0, force], settle=False,
+        observe=["axle_load", *names],
+    )  # fmt: skip
+    load = 0.5 * (found["axle_load"][1:] - found["axle_load"][0]) / force
+    moved = 2.7 / 0.5 * load if front else -2.7 / 0.5 * load
+    assert abs(0.3 * moved[0] - found[names[0]][0]) < 1e-10
+    assert abs(-0.8 * moved[1] - found[names[1]][0]) < 1e-10
+
+
+def test_the_differential_of_a_rigid_axle_is_on_it():
+    points = suspension.example_hardpoints("rigid_axle")
+    assert {c.drive for c in suspension.rigid_axle(points)[1]} == {"outboard"}
+    assert {c.drive for c in suspension.rigid_axle(points, drive="inboard")[1]} == {"inboard"}

@@ -183,7 +183,7 @@ def test_the_turning_circle_is_where_the_normals_meet():
         (dict(upright="uprigth"), "did you mean 'upright'"),
         (dict(wheel_centre="wheel_center"), "wheel_centre"),
         (dict(spring="springg"), "spring: there is no force element"),
-        (dict(steering="rev_ua"), r"name a rack \(Prismatic\) or a track rod"),
+        (dict(steering="rev_ua"), r"name a rack \(Prismatic\), a pitman arm"),
         (dict(side="Left"), "give 'left' or 'right'"),
         (dict(tyre_radius=-0.3), "positive length"),
         (dict(kingpin=("a", "b", "c")), "3 points; give 2"),

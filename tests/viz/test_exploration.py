@@ -7,6 +7,7 @@ import pytest
 from repository import ROOT
 
 import jaxmbd as mbd
+from jaxmbd import suspension
 from jaxmbd.design import Between, Unknowns, Within
 from jaxmbd.observe import Configuration, Coordinate, Motion, Position, Sweep
 from jaxmbd.suspension import kinematics
@@ -319,3 +320,73 @@ def test_imported_joints_stay_within_their_stops():
     values = np.asarray(next(iter(sweep.over.values())))
     assert values[[0, -1]] == pytest.approx(gripper.limits[sweep.axis])
     assert np.isfinite(sweep.trajectory(gripper.mechanism).q).all()
+
+
+def _pinned_axle():
+    """A rigid axle that turns about a pin on a slider, and the roles of its wheels."""
+    bodies = {
+        "slider": mbd.Body(0.0, com=(0, 0, 0.3)),
+        "axle": mbd.Body(80.0, com=(0, 0, 0.3), inertia=np.diag([12.0, 1.0, 12.0])),
+    }
+    joints = {
+        "slide": mbd.Prismatic("ground", "slider", at="pin", axis=(0, 0, 1)),
+        "pin": mbd.Revolute("slider", "axle", at="pin", axis=(1, 0, 0)),
+    }
+    points = {"left": (0.0, 0.7, 0.3), "right": (0.0, -0.7, 0.3), "pin": (0.0, 0.0, 0.21)}
+    roles = [
+        suspension.Corner("axle", side, 0.3, side=side, spindle=(0.0, sign, 0.0))
+        for side, sign in (("left", 1.0), ("right", -1.0))
+    ]
+    return mbd.Mechanism(bodies, joints, points=points), roles
+
+
+def test_an_axle_moves_on_its_rig():
+    """Parallel travel; the roll is held where its slider says, in closed form of a rigid axle."""
+    car, roles = _pinned_axle()
+    sweep = usual_experiment(car, observe=["left_camber", "roll_centre_lateral"], corner=roles)
+    design = Exploration.of(car, sweep, vary="points/pin")
+    assert (design.live.axis, design.live.unit) == ("heave", "m")
+    assert [x.name for x in design.live.held] == ["roll", "left", "right"]
+    kept = design.keep()
+    design.hold("roll", 0.05)
+    camber, lateral = design.response.curves
+    np.testing.assert_allclose(camber, 0.05, rtol=0, atol=1e-12)
+    at = int(np.argmin(np.abs(design.live.x)))
+    assert abs(lateral[at] - 0.21 * np.tan(0.05) / np.cos(0.05)) < 1e-12
+    np.testing.assert_allclose(design.variants[0].curves, design.given.curves, rtol=0, atol=1e-12)
+    assert not np.allclose(kept.curves, design.variants[0].curves)
+    assert set(design.pictured().joints) > {*suspension.RIG.values(), "pin"}
+    design.hold("roll", 1.0)
+    assert design.places[0] == design.live.held[0].far
+    with pytest.raises(ValueError, match="is not held"):
+        design.hold("heave", 0.0)
+
+
+@pytest.mark.slow
+def test_what_of_a_suspension_is_held():
+    """The rack of a corner and of an axle, against their tables."""
+    corner, roles = mbd.zoo.double_wishbone_kinematic(), "double_wishbone_kinematic"
+    roles = suspension.zoo_corner(roles)
+    car = suspension.axle(corner, shared=["rack"])
+    pair = suspension.axle_corners(car, roles)
+    one = Exploration.of(corner, usual_experiment(corner, observe=["toe"], corner=roles),
+                         vary="points/trackrod_*")  # fmt: skip
+    assert [x.name for x in one.live.held] == ["steer"]
+    one.hold("steer", 0.02)
+    table = kinematics(corner, roles, travel=one.live.x, steer=0.02, observe=["toe"], gradients=())
+    np.testing.assert_allclose(one.response.curves[0], table["toe"], rtol=0, atol=1e-12)
+    both = Exploration.of(car, usual_experiment(car, "roll", observe=["track"], corner=pair),
+                          vary="points/left_trackrod_*")  # fmt: skip
+    for name, value in (("steer", 0.01), ("heave", 0.02)):
+        both.hold(name, value)
+    found = suspension.axle_kinematics(
+        car, pair, roll=both.live.x, steer=0.01, heave=0.02, observe=["track"]
+    )
+    np.testing.assert_allclose(both.response.curves[0], found["track"], rtol=0, atol=1e-12)
+    h = 1e-4
+    slope = both.slopes[0][..., 0]
+    x = both.x.copy()
+    for sign in (1, -1):
+        both.move(x + sign * h * np.eye(len(x))[0])
+        slope = slope - sign * both.response.curves[0] / (2 * h)
+    assert np.max(np.abs(slope)) < 1e-7

@@ -119,8 +119,9 @@ def rigid_axle(
     The axle has two degrees of freedom, heave and roll. Three links and a lateral one leave these,
     so do four links alone that are splayed (`lateral` None). Four links and a lateral one are one
     too many in roll: real ones give way in their bushings, and so do the upper links here, which
-    are springs of `link_rate`: such an axle is to settle (``settle=True``). Steering and the
-    driveshaft's torque are left out.
+    are springs of `link_rate`: such an axle is to settle (``settle=True``). The differential is on
+    the axle, which takes the driving torque; on the chassis, as a de Dion axle has it, it is
+    ``drive="inboard"``. Steering and the driveshaft's torque about x are left out.
 
     Args:
         points: hardpoints (3,) [m] by name: x forward, y left, z up.
@@ -144,7 +145,7 @@ def rigid_axle(
         >>> int(mbd.mobility(car).dof), pair[0].upright == pair[1].upright
         (2, True)
     """
-    n = TemplateNumbers.of("rigid_axle", {"axle": "rear", **numbers})
+    n = TemplateNumbers.of("rigid_axle", {"axle": "rear", "drive": "outboard", **numbers})
     found = unknown("number of links=", links, ("three", "four"))
     found += unknown("device lateral=", lateral, ("panhard", "watts", None))  # type: ignore[arg-type]
     found += unknown("place spring_by=", spring_by, ("axle", None))  # type: ignore[arg-type]

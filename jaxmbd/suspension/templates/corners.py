@@ -22,6 +22,8 @@ from jaxmbd.suspension.templates.hardpoints import checked
 from jaxmbd.suspension.templates.parts import (
     GROUND,
     SPRING,
+    STEERING,
+    STEERING_BODIES,
     Parts,
     TemplateNumbers,
     Y,
@@ -91,15 +93,21 @@ def double_wishbone_corner(
     the wheel's axis `axle_inboard`, in place of camber and toe. For an anti-roll bar `bar_axis`
     (its axis runs along y), `droplink_inboard` (bar), `droplink_outboard`.
 
-    Bodies are `upper_arm`, `lower_arm`, `upright`, which has the wheel fixed to it, `rack`,
-    `rocker`, `bar_arm`; joints are named as bodies, rods and balls are. One degree of freedom is
-    the wheel's travel, another the rack's.
+    With relay steering the track rod's inboard end is on a relay rod from `pitman_ball` to
+    `idler_ball`; the pitman arm turns about the line from `pitman_pivot` to `pitman_axis`, the
+    idler about that from `idler_pivot` to `idler_axis`. These six are given where they are, on
+    either side, and are there once in an axle. Its input is the pitman arm's angle [rad],
+    right-handed about its axis.
+
+    Bodies are `upper_arm`, `lower_arm`, `upright`, which has the wheel fixed to it, `rack` or
+    `pitman`, `idler`, `relay`, further `rocker`, `bar_arm`; joints are named as bodies, rods and
+    balls are. One degree of freedom is the wheel's travel, another the rack's or pitman arm's.
 
     Args:
         points: hardpoints (3,) [m] by name: x forward, y left, z up.
         spring_by: "lower_arm", "upper_arm", "upright", "pushrod", "pullrod", or None without one.
         rod_on: the body that the pushrod (by default the lower arm) or pullrod (upper arm) is on.
-        steering_by: "rack", or "fixed": a track rod on the chassis.
+        steering_by: "rack", "relay", or "fixed": a track rod on the chassis.
         droplink_on: the body that a bar's drop link is on, one of the arms, "upright" or "rocker".
         **numbers: `TemplateNumbers`.
 
@@ -133,7 +141,7 @@ def double_wishbone_corner(
         points,
         [*parts, bar(droplink_on)],
         n,
-        steering="rack" if steering_by == "rack" else "tierod",
+        steering=STEERING[steering_by],
         kingpin=("lower_arm_ball", "upper_arm_ball"),
         upper_arm=("upper_arm_front", "upper_arm_rear", "upper_arm_ball"),
         lower_arm=("lower_arm_front", "lower_arm_rear", "lower_arm_ball"),
@@ -159,7 +167,7 @@ def macpherson_corner(
 
     Args:
         points: hardpoints (3,) [m] by name: x forward, y left, z up.
-        steering_by: "rack", or "fixed": a track rod on the chassis.
+        steering_by: "rack", "relay", or "fixed": a track rod on the chassis.
         droplink_on: the body that a bar's drop link is on: "upright" or "lower_arm".
         **numbers: `TemplateNumbers`.
 
@@ -196,7 +204,7 @@ def macpherson_corner(
         points,
         [*parts, Parts(SPRING, optional=True), bar(droplink_on)],
         n,
-        steering="rack" if steering_by == "rack" else "tierod",
+        steering=STEERING[steering_by],
         kingpin=("lower_arm_ball", _TOP),
         lower_arm=("lower_arm_front", "lower_arm_rear", "lower_arm_ball"),
         strut=("strut_bottom", "strut_top"),
@@ -225,7 +233,7 @@ def five_link_corner(
     Args:
         points: hardpoints (3,) [m] by name: x forward, y left, z up.
         spring_by: "upright", or the link that has the spring; None without one.
-        steering_by: "fixed": the track rod is on the chassis; or "rack".
+        steering_by: "fixed": the track rod is on the chassis; "rack" or "relay".
         droplink_on: the body that a bar's drop link is on: "upright", or the link of the spring.
         **numbers: `TemplateNumbers`.
 
@@ -251,7 +259,7 @@ def five_link_corner(
     if spring_by is not None:
         parts += spring(spring_by, n, points)
     _one_of("body droplink_on=", droplink_on, [b for x in parts for b in x.bodies])
-    roles = {"steering": "rack" if steering_by == "rack" else "tierod"}
+    roles = {"steering": STEERING[steering_by]}
     return _made("five_link", points, [*parts, bar(droplink_on)], n, **roles)
 
 
@@ -356,7 +364,7 @@ def template_axle(
     heave_spring: Any = None,
     heave_damping: Any = 0.0,
 ) -> tuple[Mechanism, tuple[Corner, Corner]]:
-    """The axle of a template's corner: both wheels on one rack, with a bar and a heave spring.
+    """The axle of a template's corner: both wheels on one steering, with a bar and a heave spring.
 
     The bar is a `TorsionBar` between the `bar_arm` of both sides: its arms and drop links move as
     they are drawn. The heave spring joins the point `heave_spring` of both rockers. Both are free
@@ -391,7 +399,8 @@ def template_axle(
                 "anti_roll_bar= needs the hardpoints bar_axis, droplink_inboard, droplink_outboard"
             )
         bar_ = TorsionBar("bar_arm", "bar_arm", stiffness=anti_roll_bar)
-    car = axle(corner, ["rack"] if "rack" in bodies else [], anti_roll_bar=bar_)
+    shared = [n for n in STEERING_BODIES if n in bodies]
+    car = axle(corner, shared, anti_roll_bar=bar_)
     if heave_spring is not None:
         if "rocker" not in bodies or "heave_spring" not in corner.points:
             raise ValueError("heave_spring= needs a rocker with the hardpoint heave_spring")

@@ -5,8 +5,8 @@ Project Chrono's, as in `jaxmbd.zoo` (`jaxmbd.zoo.corners` names the sources); o
 arm and the rigid axle Project Chrono's ``SemiTrailingArm.json`` (commit
 0b19f60e41634b078f974dfbe2ba6f745594fe0c) and ``SolidAxle.json`` (commit
 04feadbf7d98c7ec49337fb5b826b98da799f223). Our own and of no source: springs and rockers of the
-double wishbone, all anti-roll bars, the upper link of three, Panhard rod and Watt's linkage, the
-trailing arm and the twist beam.
+double wishbone, all anti-roll bars and relay linkages, the upper link of three, Panhard rod and
+Watt's linkage, the trailing arm and the twist beam.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def example_hardpoints(template: str, **options: Any) -> dict[str, np.ndarray]:
     Args:
         template: a name of `TEMPLATES`.
         **options: arguments of the template that decide which hardpoints it has: `spring_by`,
-            `links`, `lateral`; others do not matter.
+            `steering_by`, `links`, `lateral`; others do not matter.
 
     Raises:
         ValueError: there is no such template, or option of it.
@@ -148,7 +148,20 @@ def example_hardpoints(template: str, **options: Any) -> dict[str, np.ndarray]:
     bar = dict(zip(names, _BARS[template], strict=True))
     if chosen.get("spring_by", "") is None:
         points = {n: x for n, x in points.items() if n.split("_")[0] not in ("spring", "shock")}
+    if chosen.get("steering_by") == "relay":
+        points |= _relay(points["tierod_inboard"])
     return points | {n: np.array(x) / 1000.0 for n, x in bar.items()}
+
+
+def _relay(end: np.ndarray) -> dict[str, np.ndarray]:
+    """A relay rod through the ends of both track rods, its arms upright and ahead of it."""
+    found = {}
+    for name, side in (("pitman", 1.0), ("idler", -1.0)):
+        ball = end * (1.0, side, 1.0) + (0.0, side * 0.05, 0.0)
+        pivot = ball + (0.15, side * 0.02, 0.0)
+        places = {"pivot": pivot, "axis": pivot + (0.0, 0.0, 0.1), "ball": ball}
+        found |= {f"{name}_{n}": x for n, x in places.items()}
+    return found
 
 
 def _drawn(template: str, chosen: dict[str, Any]) -> dict[str, np.ndarray]:

@@ -187,15 +187,56 @@ def spring_link(name: str) -> Parts:
     return Parts(ends, (ends,), {name: ends}, joints)
 
 
+STEERING = {"rack": "rack", "relay": "pitman", "fixed": "tierod"}
+"""Kinds of steering with the joint that steers."""
+STEERING_BODIES = ("rack", "pitman", "idler", "relay")
+"""What both wheels of an axle have in common of it."""
+
+
 def steering(kind: str) -> Parts:
-    """A track rod on a rack that moves along y, or on the chassis."""
-    if kind not in ("rack", "fixed"):
-        raise ValueError(f"steering={kind!r}; give 'rack', or 'fixed': a track rod on the chassis")
+    """A track rod on a rack that moves along y, on a relay rod, or on the chassis."""
+    if kind not in STEERING:
+        raise ValueError(
+            f"steering_by={kind!r}; give 'rack', 'relay': a pitman arm, an idler and a relay rod, "
+            "or 'fixed': a track rod on the chassis"
+        )
     if kind == "fixed":
         return link("tierod")
+    if kind == "relay":
+        return _relay()
     rack = Prismatic(GROUND, "rack", at="tierod_inboard", axis=Y)
     rod = link("tierod", "rack")
     return rod._replace(bodies={"rack": ("tierod_inboard",)}, joints={"rack": rack, **rod.joints})
+
+
+def _relay() -> Parts:
+    """A relay rod between a pitman arm and an idler, which the track rod is on.
+
+    On the arm it turns about the arm's axis and tilts; about its own line it cannot turn.
+    """
+    rod = link("tierod", "relay")
+    hinges = {
+        n: Revolute(GROUND, n, at=f"{n}_pivot", axis=(f"{n}_pivot", f"{n}_axis"))
+        for n in ("pitman", "idler")
+    }
+
+    def hung(p: Mapping[str, Any]) -> Universal:
+        axis, line = p["pitman_axis"] - p["pitman_pivot"], p["idler_ball"] - p["pitman_ball"]
+        xp: Any = np if is_concrete(axis) and is_concrete(line) else jnp
+        across = xp.cross(axis, line)
+        if xp is np and np.dot(across, across) < 1e-6 * np.dot(axis, axis) * np.dot(line, line):
+            raise ValueError("the relay rod is drawn along the pitman arm's axis; correct one")
+        return Universal("pitman", "relay", "pitman_ball", ("pitman_pivot", "pitman_axis"), across)
+
+    ball = Spherical("idler", "relay", at="idler_ball")
+    arms = [tuple(f"{n}_{x}" for x in ("pivot", "axis", "ball")) for n in hinges]
+    balls = "pitman_ball", "idler_ball"
+    return Parts(
+        (*rod.points, *arms[0], *arms[1]),
+        (*rod.apart, *arms, balls),
+        {"pitman": balls[:1], "idler": balls[1:], "relay": balls},
+        {**hinges, "relay": hung, "idler_ball": ball, **rod.joints},
+    )
 
 
 def spring(

@@ -22,7 +22,16 @@ from jaxmbd.observe import (
     unknown_point,
 )
 from jaxmbd.plumbing import unknown
-from jaxmbd.suspension import CHARACTERISTICS, Corner, available, find_corner, kinematics_sweep
+from jaxmbd.suspension import (
+    CHARACTERISTICS,
+    AxleSweep,
+    Corner,
+    available,
+    axle_available,
+    axle_sweep,
+    find_corner,
+    kinematics_sweep,
+)
 
 CURVES = (
     "toe",
@@ -39,6 +48,17 @@ CURVES = (
 POINTS = 41
 """Places of the axis unless others are asked for."""
 
+AXLE_CURVES = {
+    "roll": "left_camber_to_road axle_steer track roll_centre_height roll_moment load_transfer",
+    "steer": "left_steer_angle right_steer_angle left_camber right_camber track",
+    "": "left_toe left_camber right_toe right_camber track roll_centre_height_forces",
+}
+"""Columns of an axle that are shown unless others are asked for, by what moves."""
+
+EVENTS = {"heave": 0.06, "roll": 0.06, "left": 0.06, "right": 0.06, "opposite": 0.06, "steer": 0.04}
+"""What an axle's rig moves, with its range unless another is asked for [m, rad]."""
+
+_PITMAN = 0.5
 _MOST = 6
 _TRAVEL = 0.06
 _MOVES = 1e-6
@@ -62,27 +82,33 @@ def usual_experiment(
     limits: tuple[float, float] | None = None,
     observe: Sequence[str] | None = None,
     stops: Mapping[str, tuple[float, float]] | None = None,
-    corner: Corner | None = None,
+    corner: Corner | Sequence[Corner] | None = None,
 ) -> Sweep:
     """The sweep that is shown unless another is asked for.
 
-    Of a corner the wheel travel; of any other mechanism its first joint that
-    can be moved, a full turn or its own length, with the coordinates of the other joints.
+    Of a corner the wheel travel; of an axle parallel travel on its rig; of any other mechanism its
+    first joint that can be moved, a full turn or its own length, with the coordinates of the other
+    joints.
 
     Args:
         mech: the mechanism.
-        over: the joint that is moved, or "travel".
+        over: the joint that is moved, or "travel"; of an axle one of `EVENTS`.
         limits: from where to where [rad or m]; by default as far as the loops close.
         observe: names of characteristics of the corner, or of joints, or points of bodies as
             ``body:point``.
         stops: joint to the range that its own stops leave it [rad or m], beyond which it is not
             moved unless `limits` says so.
-        corner: the roles of a corner's parts; by default those of a corner of the zoo with its
-            names.
+        corner: the roles of a corner's parts, or of an axle's left and right wheel; by default
+            those of a corner of the zoo with its names.
 
     Raises:
         ValueError: a name is unknown, or no joint can be moved.
     """
+    if corner is not None and not isinstance(corner, Corner):
+        if over in (None, "travel", *EVENTS):
+            event = "heave" if over in (None, "travel") else str(over)
+            return _axle_sweep(mech, corner, event, limits, observe)
+        corner = None
     corner = (corner or _corner(mech)) if over in (None, "travel") else None
     if corner is None:
         return _joint_sweep(mech, over, limits, observe, stops or {})
@@ -104,8 +130,37 @@ def usual_experiment(
     return sweep if reached is None else replace(sweep, over={key: _places(*reached)})
 
 
+def _axle_sweep(
+    mech: Mechanism,
+    corners: Sequence[Corner],
+    event: str,
+    limits: tuple[float, float] | None,
+    observe: Sequence[str] | None,
+) -> Sweep:
+    """An event of an axle on its rig, as far as it is reached."""
+    far = _PITMAN if event == "steer" and corners[0].turns(mech) else EVENTS[event]
+    usual = AXLE_CURVES.get(event, AXLE_CURVES[""]).split()
+    names = observe or [n for n in usual if n in axle_available((corners[0], corners[1]))]
+
+    def sweep(ends: tuple[float, float]) -> AxleSweep:
+        x = _places(*ends)
+        moved: dict[str, Any] = {event: x}
+        if event == "opposite":
+            moved = {"left": x, "right": [-y for y in x]}
+        return axle_sweep(corners, observe=names, **moved)
+
+    found = sweep(limits or (-far, far))
+    found.check(mech)
+    if limits is not None:
+        return found
+    reached = _reached(mech, found)
+    return found if reached is None else sweep(reached)
+
+
 def held_text(mech: Mechanism, sweep: Sweep) -> str:
     """Which coordinates a sweep moves, which it holds, and what nothing holds."""
+    if isinstance(sweep, AxleSweep):
+        sweep, mech = sweep.on(mech)
     moved = parse_known(mech, dict.fromkeys(sweep.over, 0.0))[0]
     held = [held_name(mech, key) for key in sweep.keys(mech) if key not in moved]
     held += [f"what the drive {name!r} moves" for name in mech.drives]

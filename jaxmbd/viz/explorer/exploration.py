@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,6 +104,7 @@ class Exploration:
         curve: name of the curve that is to become better.
         goal: which way, one of `GOALS`.
         variants: what was kept.
+        places: where what of a suspension is held is held (h,) [SI], as `live.held` names it.
 
     Example:
         >>> import jaxmbd as mbd
@@ -118,7 +118,7 @@ class Exploration:
     def __init__(self, live: LiveCurves, drives: Mapping[str, Any] | None = None):
         self.live = live
         self._drives = dict(drives or {})
-        self.x = np.zeros(len(live.unknowns))
+        self.x, self.places = np.zeros(len(live.unknowns)), live.places
         self.curve = next(iter(live.about))
         self.goal = next(iter(GOALS))
         self.variants: list[Variant] = []
@@ -225,10 +225,9 @@ class Exploration:
         self.move(np.zeros_like(self.x))
 
     def _cached(self, what: str, compute: Any) -> Any:
-        known = self._cache.get(what)
-        if known is None or not np.array_equal(known[0], self.x):
-            x = self.x
-            known = self._cache[what] = (x, compute(x))
+        known, at = self._cache.get(what), np.concatenate([self.x, self.places])
+        if known is None or not np.array_equal(known[0], at):
+            known = self._cache[what] = (at, compute(self.x, self.places))
         return known[1]
 
     @property
@@ -241,10 +240,35 @@ class Exploration:
         """Derivatives (m, n, k) of the curves by the numbers x."""
         return self._cached("slopes", self.live.slopes)
 
-    @cached_property
+    @property
     def given(self) -> Response:
         """The curves of the design as it was given."""
-        return self.live(np.zeros_like(self.x))
+        known = self._cache.get("given")
+        if known is None or not np.array_equal(known[0], self.places):
+            found = self.live(np.zeros_like(self.x), self.places)
+            known = self._cache["given"] = (self.places, found)
+        return known[1]
+
+    def hold(self, name: str, value: float) -> None:
+        """Hold a place of the rig or the steering elsewhere: all curves are then those there.
+
+        Args:
+            name: "heave", "roll", "left", "right" or "steer", of `live.held`.
+            value: in its SI unit, within its limits.
+
+        Raises:
+            ValueError: it is not held.
+        """
+        names = [x.name for x in self.live.held]
+        if name not in names:
+            raise ValueError(f"{name!r} is not held; {hint(name, names)}")
+        k = names.index(name)
+        far = self.live.held[k].far
+        self.places = self.places.copy()
+        self.places[k] = np.clip(value, -far, far)
+        self.variants = [
+            v._replace(curves=self.live(v.x, self.places).curves) for v in self.variants
+        ]
 
     def improvement(self) -> tuple[float, np.ndarray]:
         """The goal's value of the chosen curve and its gradient (k,) by x; it is to fall."""
@@ -293,7 +317,7 @@ class Exploration:
         largest = np.max(np.abs(way), initial=0.0)
         for shorter in 0.5 ** np.arange(_HALVINGS) if largest > 0.0 else ():
             x = np.clip(self.x + shorter * step * way / largest, lower, upper)
-            found = self.live(x)
+            found = self.live(x, self.places)
             if np.all(found.reached[reached]) and self._measured(found)[0] < value:
                 self.move(x)
                 return True
@@ -364,6 +388,10 @@ class Exploration:
             ValueError: it is none.
         """
         return self.live.unknowns.model(self.x)
+
+    def pictured(self) -> Mechanism:
+        """The same, of an axle on its rig: its coordinates are `response.q`."""
+        return self.live.pictured(self.observed())
 
     def export(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write the mechanism as JSON, and its changes beside it as CSV.

@@ -11,6 +11,7 @@ A `Goal` is what a better curve is: a scalar of it that is to be small, with its
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +24,7 @@ from jaxmbd.analysis import Status
 from jaxmbd.design import Unknowns
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import REASONS, Experiment, Observable, Output, Reduced, status_text, stays_open
-from jaxmbd.suspension import number
+from jaxmbd.suspension import RIG, AxleSweep, CornerSweep, number
 from jaxmbd.variables import shown
 
 
@@ -48,6 +49,63 @@ class Response(NamedTuple):
         return np.all(np.isfinite(self.q), axis=1) & np.all(np.isfinite(self.curves), axis=0)
 
 
+class Held(NamedTuple):
+    """What a suspension's experiment holds, and may hold elsewhere.
+
+    Attributes:
+        name: "heave", "roll", "left", "right" or "steer".
+        joint: that is held; of an axle one of its rig's, or its steering.
+        unit: SI unit.
+        value: where the experiment holds it.
+        far: how far it may go to either side.
+    """
+
+    name: str
+    joint: str
+    unit: str
+    value: float
+    far: float
+
+
+_FAR = {"heave": 0.06, "left": 0.06, "right": 0.06, "roll": 0.06, "steer": 0.04}
+_PITMAN = 0.5
+
+
+def held_places(experiment: Experiment, mech: Mechanism) -> tuple[Held, ...]:
+    """What of the rig and the steering an experiment of a corner or an axle holds."""
+    found: list[Held] = []
+    if isinstance(experiment, AxleSweep):
+        for name, joint in RIG.items():
+            if joint in experiment.known:
+                unit = "rad" if name == "roll" else "m"
+                found.append(Held(name, joint, unit, experiment.known[joint], _FAR[name]))
+        corner, steer = experiment.corners[0], experiment.steer
+        one = len({c.steering for c in experiment.corners}) == 1
+    elif isinstance(experiment, CornerSweep) and experiment.corner is not None:
+        corner, one = experiment.corner, True
+        steer = experiment.known.get(corner.steering, 0.0)
+    else:
+        return ()
+    if one and corner.slides(mech) and corner.steering not in experiment.over:
+        turns = corner.turns(mech)
+        far = _PITMAN if turns else _FAR["steer"]
+        found.append(Held("steer", str(corner.steering), "rad" if turns else "m", steer, far))
+    return tuple(found)
+
+
+def held_at(experiment: Experiment, held: tuple[Held, ...], values: Any) -> Experiment:
+    """The experiment with what it holds at these values, which may be traced."""
+    given = {x.joint: value for x, value in zip(held, values, strict=True)}
+    if isinstance(experiment, AxleSweep):
+        steering = {x.joint for x in held if x.name == "steer"}
+        steer = next((given[n] for n in steering), experiment.steer)
+        rig = {n: x for n, x in given.items() if n not in steering}
+        return replace(experiment, known=dict(experiment.known) | rig, steer=steer)
+    if isinstance(experiment, CornerSweep) and given:
+        return replace(experiment, known=dict(experiment.known) | given)
+    return experiment
+
+
 class LiveCurves:
     """An experiment's curves as a function of numbers of a model, with derivatives.
 
@@ -63,6 +121,7 @@ class LiveCurves:
         x: the axis (n,) in SI units.
         axis: its name.
         unit: its SI unit.
+        held: what of a suspension is held, and may be held elsewhere.
 
     Raises:
         ValueError: the experiment does not fit the model, or has no axis.
@@ -82,9 +141,20 @@ class LiveCurves:
         self.axis, self.unit = experiment.axis, axis.unit
         self.x = np.asarray(axis.values, np.float64)
         self.about = self._described(nominal)
+        self.held = held_places(experiment, nominal)
         self._outputs = experiment.declare(nominal).outputs
         self._compiled = jax.jit(lanes.jit(self._course))
-        self._columns = jax.jit(lanes.vmap(self._column, in_axes=(None, 0)))
+        self._columns = jax.jit(lanes.vmap(self._column, in_axes=(None, None, 0)))
+
+    @property
+    def places(self) -> np.ndarray:
+        """Where the experiment holds what is held (h,) [SI]."""
+        return np.array([x.value for x in self.held], np.float64)
+
+    def pictured(self, mech: Mechanism) -> Mechanism:
+        """The mechanism whose coordinates are the response's: an axle on its rig."""
+        one = self.experiment
+        return one.on(mech)[1] if isinstance(one, AxleSweep) else mech
 
     def _described(self, mech: Mechanism) -> dict[str, Output]:
         found: dict[str, Output] = {}
@@ -97,30 +167,35 @@ class LiveCurves:
                 found[name] = about
         return found
 
-    def _course(self, x: Any) -> tuple[Array, Array, Any]:
+    def _course(self, x: Any, places: Any) -> tuple[Array, Array, Any]:
         """Curves (m, n), coordinates (n, nq), and how it ended."""
-        course = self.experiment.curves(self.unknowns.model(x), states=True)
+        experiment = held_at(self.experiment, self.held, places)
+        course = experiment.curves(self.unknowns.model(x), states=True)
         rows = [course.observed[_observable(w)] for w in self.experiment.observe.values()]
         rows = [y[None] if y.ndim == 1 else y.T for y in rows]
         curves = jnp.concatenate([y.astype(x.dtype) for y in rows])
         return curves[:, self._kept], course.q[self._kept], course.failure
 
-    def _column(self, x: Array, direction: Array) -> Array:
+    def _column(self, x: Array, places: Array, direction: Array) -> Array:
         """Derivative (m, n) of the curves in one direction."""
-        return jax.jvp(lambda y: self._course(y)[0], (x,), (direction,))[1]
+        return jax.jvp(lambda y: self._course(y, places)[0], (x,), (direction,))[1]
 
-    def __call__(self, x: np.ndarray) -> Response:
-        """The curves of numbers x (k,)."""
-        curves, q, failure = lanes.finished(self._compiled(np.asarray(x, np.float64)))
+    def _placed(self, places: Any) -> np.ndarray:
+        return self.places if places is None else np.asarray(places, np.float64)
+
+    def __call__(self, x: np.ndarray, places: np.ndarray | None = None) -> Response:
+        """The curves of numbers x (k,), with what is held at `places` (h,) [SI]."""
+        given = np.asarray(x, np.float64), self._placed(places)
+        curves, q, failure = lanes.finished(self._compiled(*given))
         curves, q = np.array(curves, np.float64), np.array(q, np.float64)
         curves[:, ~np.all(np.isfinite(q), axis=1)] = np.nan
         status = Status(int(failure.status))
         return Response(curves, q, status, self._trouble(status, failure))
 
-    def slopes(self, x: np.ndarray) -> np.ndarray:
+    def slopes(self, x: np.ndarray, places: np.ndarray | None = None) -> np.ndarray:
         """Derivatives (m, n, k) of the curves by x; NaN where the design does not close."""
         x = np.asarray(x, np.float64)
-        found = lanes.finished(self._columns(x, np.eye(len(x))))
+        found = lanes.finished(self._columns(x, self._placed(places), np.eye(len(x))))
         return np.moveaxis(np.asarray(found, np.float64), 0, -1)
 
     def _trouble(self, status: Status, failure: Any) -> str:

@@ -20,10 +20,10 @@ from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
 from jaxmbd.observe import Experiment, Position
 from jaxmbd.plumbing import optional
-from jaxmbd.suspension import CornerSweep
+from jaxmbd.suspension import AxleSweep, CornerSweep
 from jaxmbd.variables import shown
 from jaxmbd.viz.explorer.exploration import Exploration, Variant, Vary
-from jaxmbd.viz.explorer.live_curves import GOALS
+from jaxmbd.viz.explorer.live_curves import GOALS, Held
 from jaxmbd.viz.explorer.widgets import (
     Charts,
     Picture,
@@ -34,12 +34,14 @@ from jaxmbd.viz.explorer.widgets import (
     trouble_box,
 )
 from jaxmbd.viz.glyphs import corner_wheel
-from jaxmbd.viz.scene import Scene
+from jaxmbd.viz.scene import Scene, round_number
 from jaxmbd.viz.viser_scene import in_notebook, viser_server
 
 _PAUSE = 0.8
 """Seconds after which moving the same slider again is another step of the history."""
 
+_STEPS = 200
+"""Steps to either side of a slider of what is held."""
 _FRAME, _BREATH, _BEHIND = 0.02, 0.03, 5
 """Seconds between two places while it moves, and between curves and picture; changes after which
 the picture is due."""
@@ -59,6 +61,8 @@ class Explorer:
         place: index of the place of the axis that is shown.
         trouble: what is wrong with the design at hand; empty if nothing is.
         restoring: kept variants, each with the button that restores it.
+        held: sliders of what of a suspension is held, by name: pads and roll of an axle's rig, and
+            its steering.
 
     Example:
         >>> import jaxmbd as mbd
@@ -162,6 +166,29 @@ class Explorer:
         )
         self.where.on_update(self._show)
         self._playing.on_update(self._show)
+        self.held = {x.name: self._held_slider(gui, x) for x in live.held}
+
+    def _held_slider(self, gui: Any, held: Held) -> Any:
+        """A slider that holds a place of the rig or the steering elsewhere."""
+        unit, factor = shown(held.unit)
+        far = round(factor * held.far, 6)
+        handle = gui.add_slider(
+            f"{held.name} [{unit}]",
+            min=-far,
+            max=far,
+            step=round_number(far / _STEPS),
+            initial_value=round(factor * held.value, 6),
+            hint=f"where {held.joint!r} is held",
+        )
+
+        @handle.on_update
+        def _(_: Any) -> None:
+            with self._lock:
+                self._since = time.perf_counter()
+                self.design.hold(held.name, handle.value / factor)
+            self._show()
+
+        return handle
 
     # What clicks do.
 
@@ -314,8 +341,12 @@ def _scene(
     """
     sweep = design.live.experiment
     marked = [(x.body, x.point) for x in sweep.observed() if isinstance(x, Position)]
-    corner = sweep.corner if isinstance(sweep, CornerSweep) else None
-    wheels = [corner_wheel(mech, corner)] if corner else []
+    corners: tuple[Any, ...] = ()
+    if isinstance(sweep, CornerSweep) and sweep.corner is not None:
+        corners = (sweep.corner,)
+    elif isinstance(sweep, AxleSweep):
+        corners = sweep.corners
+    wheels = [corner_wheel(mech, corner) for corner in corners]
     model = replace(imported, mechanism=mech) if imported else mech
     return Scene.of(model, wheels=wheels, marked=marked, glyph=glyph)
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from jaxmbd.graph import neutral
 from jaxmbd.kinematics import poses
-from jaxmbd.model import GROUND, Mechanism, PointRef, in_space
+from jaxmbd.model import in_space
 from jaxmbd.suspension import number
 from jaxmbd.variables import shown
 from jaxmbd.viz.curves import LINE, WORST
 from jaxmbd.viz.explorer.exploration import Exploration
 from jaxmbd.viz.explorer.live_curves import GOALS
-from jaxmbd.viz.scene import Scene, round_number
+from jaxmbd.viz.scene import Scene, point_bodies, round_number
 from jaxmbd.viz.viser_scene import ViserScene, set_stage
 
 GIVEN = "#a8b1ba"
@@ -275,19 +275,6 @@ _BALL, _AWAY = 1.25, 1.4
 """Radius of a hardpoint's ball by that of a ball joint; distance of the camera by the usual one."""
 
 
-def point_bodies(mech: Mechanism) -> dict[str, str]:
-    """Named points to the bodies that they are drawn on; the ground's where no part says more."""
-    found: dict[str, str] = {}
-    places = [end for joint in mech.joints.values() for end in joint.attachments]
-    acting = [end for force in mech.forces.values() for end in force.attachments]
-    places += [(body, ref) for body, ref in acting if body in mech.bodies]
-    places += [(name, body.com) for name, body in mech.bodies.items()]
-    for body, ref in places:
-        if isinstance(ref, PointRef):
-            found.setdefault(ref.name, body)
-    return dict.fromkeys(mech.structure.points, GROUND) | found
-
-
 class Picture:
     """A design in the scene of a viser server, with balls on its hardpoints and arrows at them.
 
@@ -310,7 +297,7 @@ class Picture:
         clicked: Callable[[str], None],
     ):
         self._design, self._scene = design, scene
-        mech = design.observed()
+        mech = design.pictured()
         first = scene(mech)
         set_stage(server, first)
         camera = server.initial_camera  # from farther away, because panels take room
@@ -374,7 +361,7 @@ class Picture:
             return
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of implausible numbers, at every move
-            mech = self._design.observed()
+            mech = self._design.pictured()
             self.view.redraw(self._scene(mech, glyph=self._glyph))
         self._x, self._space = self._design.x, in_space(mech)
 
