@@ -150,7 +150,7 @@ def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) 
 
 def _sum_of_sizes(parts: Sequence[Array]) -> Array:
     """``Σ |x|`` over all elements, which measures rounding and has no derivatives."""
-    return jnp.sum(jnp.abs(lax.stop_gradient(jnp.concatenate([jnp.atleast_1d(x) for x in parts]))))
+    return jnp.sum(jnp.abs(lax.stop_gradient(jnp.concatenate([jnp.ravel(x) for x in parts]))))
 
 
 class SharedEfforts(NamedTuple):
