@@ -103,6 +103,8 @@ def derivatives(event: dict[str, Any]) -> dict[str, float]:
     size = np.abs(wanted).max(axis=0)
     rounding = 1e-16 * np.maximum(np.abs(values).max(axis=0), 1.0) / STEP
     told = size > 1e7 * rounding  # columns of which differences have seven digits
+    # Straight ahead the inner wheel becomes the outer one: a corner, beside which differences end.
+    told &= np.array([name != "ackermann_error" for name in structure.observe])
     error = np.abs(found - wanted).max(axis=0)[told] / size[told]
     return {
         "coordinates": count,

@@ -363,10 +363,16 @@ class Experiment:
 
 def called(experiment: Any, mech: Mechanism) -> dict[str, Array]:
     """The outputs of an experiment, compiled where nothing is traced yet."""
+    if _is_traced(mech):
+        return experiment.computed(mech)
     structure, numbers = experiment.split()
-    if any(isinstance(x, Tracer) for x in jax.tree_util.tree_leaves((numbers, mech))):
+    if _is_traced(numbers):
         return experiment.computed(mech)
     return _compiled("computed", structure, numbers, mech)
+
+
+def _is_traced(x: Any) -> bool:
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree_util.tree_leaves(x))
 
 
 @host_jit
