@@ -115,7 +115,6 @@ __all__ = [
     "redundancy",
     "simulate",
     "simulate_driven",
-    "single_rows",
     "states_at",
     "verify",
 ]
