@@ -17,7 +17,6 @@ from jaxmbd.cli.common import (
     limits_of,
     load_model,
     refuse_to_replace,
-    roles_of,
     set_up_jax,
     suspension_of,
     write_suspension,
@@ -328,9 +327,7 @@ def report_on_suspension(options: argparse.Namespace, path: Path, printer: Print
     set_up_jax()
     from jaxmbd.viz import suspension_report
 
-    mech, warned = load_model(options.store)
-    for text in warned:
-        printer.text(f"warning: {text}")
+    mech, roles = suspension_of(options.store, printer)
     more: dict[str, Any] = {}
     if options.before is not None:
         more["before"] = load_model(options.before)[0]
@@ -339,7 +336,7 @@ def report_on_suspension(options: argparse.Namespace, path: Path, printer: Print
     suspension_report(
         path,
         mech,
-        roles_of(options.store, mech),
+        roles,
         settle=options.settle,
         title=options.store.removeprefix("zoo:"),
         overwrite=options.overwrite,
