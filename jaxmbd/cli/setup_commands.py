@@ -347,31 +347,14 @@ def read_wanted(path: str, of_axle: bool) -> _Wanted:
     Raises:
         ValueError: lists all that is wrong with it.
     """
-    import csv
-    import re
-
     import numpy as np
 
     from jaxmbd.suspension import AXLE_CHARACTERISTICS, CHARACTERISTICS
     from jaxmbd.variables import in_si
 
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        head, *rows = [row for row in csv.reader(file) if any(x.strip() for x in row)] or [[]]
-    if len(head) < 2 or not rows:
-        raise ValueError(f"{path}: give a row of titles, 'travel [mm]', 'toe [deg]', … and values")
-    titles = [re.fullmatch(r"\s*(\w+)\s*(?:\[(.*)\])?\s*", x) for x in head]
-    problems = [
-        f"title {x!r} is no NAME [UNIT]" for x, m in zip(head, titles, strict=True) if not m
-    ]
-    problems += [
-        f"row {i} has {len(row)} values, the titles {len(head)}"
-        for i, row in enumerate(rows, start=2)
-        if len(row) != len(head)
-    ]
-    refuse(path, problems)
-    names, units = zip(*((m[1], (m[2] or "").strip()) for m in titles if m), strict=True)
+    names, units, rows = _titled_rows(path)
     axis = names[0]
-    problems += unknown("motion", axis, _OF_AXLE if of_axle else _OF_CORNER)
+    problems = unknown("motion", axis, _OF_AXLE if of_axle else _OF_CORNER)
     known: Mapping[str, Any] = AXLE_CHARACTERISTICS if of_axle else CHARACTERISTICS
     in_units = {axis: "rad" if axis == "roll" or units[0] in ("deg", "rad") else "m"}
     for n in names[1:]:
@@ -393,6 +376,29 @@ def read_wanted(path: str, of_axle: bool) -> _Wanted:
     empty = [n for n, y in series.items() if not np.any(np.isfinite(y))]
     refuse(path, [f"column {n} has no value; take it out" for n in empty])
     return _Wanted(axis, x, series, factors, dict(zip(names, units, strict=True)), in_units)
+
+
+def _titled_rows(path: str) -> tuple[tuple[str, ...], tuple[str, ...], list[list[str]]]:
+    """Names and units of the titles ``NAME [UNIT]`` of a table, and its rows of as many cells."""
+    import csv
+    import re
+
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        head, *rows = [row for row in csv.reader(file) if any(x.strip() for x in row)] or [[]]
+    if len(head) < 2 or not rows:
+        raise ValueError(f"{path}: give a row of titles, 'travel [mm]', 'toe [deg]', … and values")
+    titles = [re.fullmatch(r"\s*(\w+)\s*(?:\[(.*)\])?\s*", x) for x in head]
+    problems = [
+        f"title {x!r} is no NAME [UNIT]" for x, m in zip(head, titles, strict=True) if not m
+    ]
+    problems += [
+        f"row {i} has {len(row)} values, the titles {len(head)}"
+        for i, row in enumerate(rows, start=2)
+        if len(row) != len(head)
+    ]
+    refuse(path, problems)
+    names, units = zip(*((m[1], (m[2] or "").strip()) for m in titles if m), strict=True)
+    return names, units, rows
 
 
 def _cell(path: str, text: str) -> float:
