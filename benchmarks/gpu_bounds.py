@@ -61,10 +61,16 @@ class GPU:
 GPUS = (
     GPU("A100", "sm_80", (8, 0), 108, 1.41e9, 2.0e12),
     GPU("H100", "sm_90", (9, 0), 132, 1.98e9, 3.35e12),
+    GPU("H200", "sm_90", (9, 0), 132, 1.98e9, 4.8e12),
     GPU("B200", "sm_100", (10, 0), 148, 1.97e9, 8.0e12),
     GPU("RTX 5090", "sm_120", (12, 0), 170, 2.41e9, 1.79e12),
 )
-MEASURED_ON = "H100"
+
+
+def measured_on(results: Row) -> GPU:
+    """The one of `GPUS` that a result file is of."""
+    name = results["device"]["name"]
+    return next(gpu for gpu in GPUS if gpu.name in name)
 
 
 def measured(rows: list[Row], row: Row) -> float | None:
@@ -74,11 +80,11 @@ def measured(rows: list[Row], row: Row) -> float | None:
     return max((r["kernel_per_second"] for r in same), default=None)
 
 
-def line(row: Row, before: Row | None, rows: list[Row]) -> list[str]:
+def line(row: Row, before: Row | None, results: Row) -> list[str]:
     code = row["assembled"]["sm_90"]
     done = row["executed"]
     bounds = {gpu.name: gpu.bound(row) for gpu in GPUS}
-    reached = measured(rows, row)
+    reached = measured(results["rows"], row)
     then = before["assembled"]["sm_90"] if before else None
     spilled = [f"{x['spill_stores'] + x['spill_loads']}" for x in (then, code) if x]
     stacks = [f"{x['stack']}" for x in (then, code) if x]
@@ -90,14 +96,14 @@ def line(row: Row, before: Row | None, rows: list[Row]) -> list[str]:
         " → ".join(spilled),
         *(f"{x / 1e6:.0f} ({by})" for x, by in bounds.values()),
         f"{reached / 1e6:.0f}" if reached else "",
-        f"{100 * reached / bounds[MEASURED_ON][0]:.0f}" if reached else "",
+        f"{100 * reached / bounds[measured_on(results).name][0]:.0f}" if reached else "",
     ]
 
 
 def lines(counts: Row, before: Row, results: Row) -> list[str]:
     head = [
         "mechanism", "work", "float instructions", "stack [B]", "spilled [B]",
-        *(f"{gpu.name} [10⁶/s]" for gpu in GPUS), f"{MEASURED_ON} measured", "of the bound [%]",
+        *(f"{gpu.name} [10⁶/s]" for gpu in GPUS), f"{measured_on(results).name} measured", "of the bound [%]",
     ]  # fmt: skip
 
     def key(row: Row) -> tuple[str, str, str]:
@@ -112,7 +118,7 @@ def lines(counts: Row, before: Row, results: Row) -> list[str]:
         "for GPUs. Bounds are computed from data sheets, not measured; rollouts are per step, and "
         "their spills are not counted.",
         "",
-        *markdown(head, (line(r, old.get(key(r)), results["rows"]) for r in order)),
+        *markdown(head, (line(r, old.get(key(r)), results) for r in order)),
     ]
 
 
