@@ -101,9 +101,10 @@ def line(row: Row, before: Row | None, results: Row) -> list[str]:
 
 
 def lines(counts: Row, before: Row, results: Row) -> list[str]:
+    card = measured_on(results).name
     head = [
         "mechanism", "work", "float instructions", "stack [B]", "spilled [B]",
-        *(f"{gpu.name} [10⁶/s]" for gpu in GPUS), f"{measured_on(results).name} measured", "of the bound [%]",
+        *(f"{gpu.name} [10⁶/s]" for gpu in GPUS), f"{card} measured", "of the bound [%]",
     ]  # fmt: skip
 
     def key(row: Row) -> tuple[str, str, str]:
