@@ -12,6 +12,7 @@ function of the mechanism with these properties, for example of a crank's reach.
 """
 
 from jaxmbd.design.answers import in_step
+from jaxmbd.design.counterweights import Balance, Counterweight, counterbalance
 from jaxmbd.design.curves import Curve
 from jaxmbd.design.evaluation import Evaluation
 from jaxmbd.design.goals import (
@@ -37,9 +38,11 @@ from jaxmbd.design.unknowns import Between, MovedTogether, Unknowns, Within
 __all__ = [
     "AtLeast",
     "AtMost",
+    "Balance",
     "Between",
     "Bounded",
     "Closing",
+    "Counterweight",
     "Curve",
     "Descent",
     "Deviation",
@@ -58,6 +61,7 @@ __all__ = [
     "Variance",
     "Within",
     "check_gradient",
+    "counterbalance",
     "hessian_vector",
     "in_step",
     "minimize",
