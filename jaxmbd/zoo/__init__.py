@@ -13,6 +13,7 @@ from jaxmbd.zoo.corners import (
     macpherson_kinematic,
     multi_link,
 )
+from jaxmbd.zoo.deployables import bennett, bennett_angle, sarrus, scissors
 from jaxmbd.zoo.drawing import camber_angle, toe_angle
 from jaxmbd.zoo.iftomm import andrews_squeezer, bricard, flyball_governor
 from jaxmbd.zoo.parallel_robots import agile_wrist, delta_robot, stewart_gough
@@ -41,6 +42,8 @@ __all__ = [
     "RampedDrive",
     "agile_wrist",
     "andrews_squeezer",
+    "bennett",
+    "bennett_angle",
     "bricard",
     "camber_angle",
     "delta_robot",
@@ -65,6 +68,8 @@ __all__ = [
     "rssr",
     "rssr_revolutes",
     "rssr_theta",
+    "sarrus",
+    "scissors",
     "simple_pendulum",
     "slider_crank",
     "spatial_slider_crank",
