@@ -64,9 +64,11 @@ class Assemblies(NamedTuple):
 
     def __str__(self) -> str:
         count, closed = len(self.q), int(self.hits.sum())
+        # No event in N trials: at most 3 / N with a confidence of 95 %.
+        others = f"about {self.unseen:.1%}" if self.unseen else f"fewer than {3 / closed:.2%}"
         lines = [
             f"{count} assembl{'y' if count == 1 else 'ies'}; {closed} of {self.starts} starts "
-            f"closed, of which about {self.unseen:.1%} would end in others"
+            f"closed, of which {others} would end in others"
         ]
         for k, (hits, sign) in enumerate(zip(self.hits, self.sign, strict=True)):
             told = {1: "+", -1: "−"}.get(int(sign), "0")

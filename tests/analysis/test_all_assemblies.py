@@ -85,3 +85,39 @@ def test_what_no_loop_depends_on_stays_drawn():
     mech = mbd.zoo.double_pendulum()
     found = mbd.assemblies(mech, starts=8)
     np.testing.assert_array_equal(found.q, [mbd.neutral(mech)])
+
+
+# Dietmaier, The Stewart-Gough platform of general geometry can have 40 real postures, Advances in
+# Robot Kinematics, 1998: feet, platform's joints, legs.
+FEET = np.array([
+    (0.0, 0.0, 0.0), (1.107915, 0.0, 0.0), (0.549094, 0.756063, 0.0),
+    (0.735077, -0.223935, 0.525991), (0.514188, -0.526063, -0.368418),
+    (0.590473, 0.094733, -0.205018),
+])  # fmt: skip
+ENDS = np.array([
+    (0.0, 0.0, 0.0), (0.542805, 0.0, 0.0), (0.956919, -0.528915, 0.0),
+    (0.665885, -0.353482, 1.402538), (0.478359, 1.158742, 0.107672),
+    (-0.137087, -0.235121, 0.353913),
+])  # fmt: skip
+LEGS = np.array([1.0, 0.645275, 1.086284, 1.503439, 1.281933, 0.771071])
+
+
+@pytest.mark.slow
+def test_a_platform_of_forty_postures():
+    """The most that there can be; two of them end a start in ten thousand only."""
+    ends = ENDS + [0.3, 0.2, 0.9]
+    legs = {
+        f"leg{i}": mbd.Rod("ground", "platform", at_a=FEET[i], at_b=ends[i], length=LEGS[i])
+        for i in range(6)
+    }
+    mech = mbd.Mechanism(
+        bodies={"platform": mbd.Body(1.0, ends.mean(axis=0), 0.1)},
+        joints={"free": mbd.Free("ground", "platform"), **legs},
+        gravity=(0.0, 0.0, 0.0),
+    )
+    found = mbd.assemblies(mech, starts=128_000)
+    assert len(found.q) == 40 and found.hits.min() < 20
+    assert sorted(found.sign) == [-1] * 20 + [1] * 20  # the degree of the legs' lengths is zero
+    for q in found.q:
+        placed = np.array([mbd.point_position(mech, q, "platform", x) for x in ends])
+        np.testing.assert_allclose(np.linalg.norm(placed - FEET, axis=1), LEGS, atol=1e-9)
