@@ -283,25 +283,11 @@ def _problem(
     over: Statistic | None,
     closing: Closing | None,
 ) -> Problem:
-    wrong = [n for n, b in bounds.items() if not isinstance(b, Bounded)]
-    wrong += [n for n in (OBJECTIVE, "closing", *unknowns.names) if n in bounds]
-    if wrong:
-        raise ValueError(
-            f"constraints {wrong}: give AtMost, AtLeast, Equals or InRange, under names other than "
-            "'objective', 'closing' and those of unknowns"
-        )
-    if (problems := getattr(observe, "problems", None)) and unknowns.base is not None:
-        start = unknowns.model(np.zeros(len(unknowns)))
-        refuse("observe", problems(start))
-        if (warn := getattr(observe, "warn", None)) is not None:
-            warn(start)
-    if scatter is None and (over is not None or any(b.over is not None for b in bounds.values())):
-        raise ValueError("over= is taken of the samples of a scatter; give scatter= too")
     least_squares = method in LEAST_SQUARES
-    if least_squares and (bounds or (closing and closing.hold)):
-        raise ValueError(f'method={method!r} takes no constraints; choose "slsqp"')
-    if scatter is not None and (least_squares or method == "trust-constr"):
-        raise ValueError(f'method={method!r} takes no scatter; choose "slsqp" and one number')
+    held = closing is not None and closing.hold
+    _check_bounds(bounds, unknowns)
+    _check_method(bool(bounds) or held, method, scatter, over, [b.over for b in bounds.values()])
+    _check_start(observe, unknowns)
     if curves := as_curves(objective):
         objective = partial(residuals_of if least_squares else misfit_of, curves)
     assert not isinstance(objective, (Curve, Sequence)) or isinstance(objective, str)
@@ -316,6 +302,40 @@ def _problem(
         bounds = bounds | {"closing": Bounded(closing.margin, closing.reserve, np.inf)}
     evaluation = Evaluation(unknowns, goals, observe, scatter, measures, whole)
     return Problem(evaluation, bounds, least_squares)
+
+
+def _check_bounds(bounds: Mapping[str, Any], unknowns: Unknowns) -> None:
+    """Refuse constraints of another kind, and names that mean something else."""
+    wrong = [n for n, b in bounds.items() if not isinstance(b, Bounded)]
+    wrong += [n for n in (OBJECTIVE, "closing", *unknowns.names) if n in bounds]
+    if wrong:
+        raise ValueError(
+            f"constraints {wrong}: give AtMost, AtLeast, Equals or InRange, under names other than "
+            "'objective', 'closing' and those of unknowns"
+        )
+
+
+def _check_method(
+    constrained: bool, method: Any, scatter: Scatter | None, over: Any, each: Sequence[Any]
+) -> None:
+    """Refuse what a method cannot do, and statistics without samples."""
+    if scatter is None and any(x is not None for x in (over, *each)):
+        raise ValueError("over= is taken of the samples of a scatter; give scatter= too")
+    if method in LEAST_SQUARES and constrained:
+        raise ValueError(f'method={method!r} takes no constraints; choose "slsqp"')
+    if scatter is not None and (method in LEAST_SQUARES or method == "trust-constr"):
+        raise ValueError(f'method={method!r} takes no scatter; choose "slsqp" and one number')
+
+
+def _check_start(observe: Any, unknowns: Unknowns) -> None:
+    """Refuse an experiment that does not fit the model as it is; warn of what it warns of."""
+    problems = getattr(observe, "problems", None)
+    if problems is None or unknowns.base is None:
+        return
+    start = unknowns.model(np.zeros(len(unknowns)))
+    refuse("observe", problems(start))
+    if (warn := getattr(observe, "warn", None)) is not None:
+        warn(start)
 
 
 def _description(problem: Problem) -> dict[str, Any]:
