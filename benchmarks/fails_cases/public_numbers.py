@@ -51,7 +51,7 @@ NO_NUMBER = frozenset(
 
 NO_RESULT = frozenset(
     {
-        "Drive", "PointDrive", "Parametrization", "Topology",
+        "Drive", "PointDrive", "Parametrization", "Topology", "design.Counterweight",
         "suspension.AdjustableLength", "suspension.Shim",
         "suspension.AxleCharacteristic", "suspension.AxleSweep", "suspension.Characteristic",
         "suspension.Corner", "suspension.CornerSweep", "suspension.LoadSweep",

@@ -22,6 +22,9 @@ from jaxmbd.model import Body, Fixed, Mechanism
 from jaxmbd.observe import DriveEffort, Driven, HoldingEffort, ShakingForce, ShakingMoment
 from jaxmbd.plumbing import hint, refuse, text_table, unknown
 
+_LEAST = 1e-3
+"""The least mass over the largest. Of none at all the place would have no derivative, and a search
+that comes to it from the wrong side would stay there."""
 _UNITS = {"force": "N", "moment": "N m", "torque": "N m"}
 
 
@@ -37,7 +40,7 @@ class Counterweight:
             coordinates as drawn [m].
         reach: how far from `centre` it may lie along each axis [m]: one number for all axes, or one
             for each, with zero for an axis along which it stays, such as that of the bearing.
-        mass: the largest [kg].
+        mass: the largest [kg]; the least is a thousandth of it.
 
     Example:
         >>> from jaxmbd.design import Counterweight
@@ -100,7 +103,7 @@ class Counterweight:
             for axis, c, r in zip("xyz", centre, reach, strict=False)
             if r > 0.0
         }
-        return {f"bodies/{self.name}/mass": Between(0.0, self.mass), **place}
+        return {f"bodies/{self.name}/mass": Between(_LEAST * self.mass, self.mass), **place}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,198 @@
+"""Counterweights of crank-rockers: momenta by complex numbers and Fourier series, least squares.
+
+Over a turn at constant speed ω all that moves is periodic in the crank's angle θ, and known in
+closed form: the momentum ``p = ω Σ m c'(θ)``, the moment of momentum and the kinetic energy. Their
+derivatives by θ are those of their Fourier series. A weight at the crank, of product u = m r, adds
+``u e^{iθ}`` to the first moment of mass, one at the rocker ``w e^{iψ}``: the least mean square of
+the force is a linear problem in u and w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import jaxmbd as mbd
+from fails_cases.four_bars import Bar
+from fails_cases.judged import Judged, compare, or_crash
+from jaxmbd import design
+from jaxmbd.observe import Driven, constant_speed
+
+PER_CASE = 5
+_SERIES = "derivatives of Fourier series of momenta in complex numbers"
+NUMBERS = {
+    "design.Balance.after, least": "the least mean square of the force, a linear problem",
+    "design.Balance.before": _SERIES,
+    "design.Balance.after": _SERIES,
+    "design.Balance.weights": "products of mass and distance of the linear problem",
+    "design.Balance.optimum": "its objective, the square of the least share",
+}
+POINTS = 256
+TURN = 2.0 * np.pi * np.arange(POINTS) / POINTS
+
+
+class Case(NamedTuple):
+    """A crank-rocker, with masses, centres (as drawn) and inertias of its three links."""
+
+    bar: Bar
+    mass: np.ndarray
+    com: np.ndarray
+    inertia: np.ndarray
+    speed: float
+
+
+def drawn(rng: np.random.Generator) -> Case:
+    """A random one whose crank turns fully, well away from its dead centres."""
+    size = 10.0 ** rng.uniform(-2, 1)
+    b, c = rng.uniform(0.8, 1.4, 2)
+    a, g = 0.3 * min(b, c), rng.uniform(0.9, 1.1) * 0.5 * (b + c)
+    phi, tilt = rng.uniform(0.0, 2.0 * np.pi, 2)
+    at_b = a * np.exp(1j * phi)
+    d = abs(g - at_b)
+    along = (b * b - c * c + d * d) / (2.0 * d)
+    at_c = at_b + (g - at_b) / d * (along + 1j * rng.choice([-1, 1]) * np.sqrt(b * b - along**2))
+    origin = rng.normal() + 1j * rng.normal()
+    turned = [origin + size * np.exp(1j * tilt) * x for x in (0.0, at_b, at_c, g, at_b)]
+    bar = Bar(*map(complex, turned))
+    middles = np.array([bar.A + bar.B, bar.B + bar.C, bar.C + bar.D]) / 2.0
+    com = middles + 0.2 * size * (rng.normal(size=3) + 1j * rng.normal(size=3))
+    mass = rng.uniform(0.2, 3.0, 3)
+    inertia = mass * size**2 * rng.uniform(0.01, 0.2, 3)
+    return Case(bar, mass, com, inertia, float(10.0 ** rng.uniform(-1, 2)))
+
+
+def places(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """Turning e^{iφ} of the three links (3, n), and their centres (3, n), over the turn."""
+    bar = case.bar
+    _, at_b, at_c, _ = bar.at(TURN)
+    turns = np.stack([
+        np.exp(1j * TURN),
+        (at_c - at_b) / (bar.C - bar.B),
+        (at_c - bar.D) / (bar.C - bar.D),
+    ])  # fmt: skip
+    carried = np.stack([np.full(POINTS, bar.A), at_b, np.full(POINTS, bar.D)])
+    drawn_at = np.array([bar.A, bar.B, bar.D])
+    return turns, carried + turns * (case.com - drawn_at)[:, None]
+
+
+def slope(x: np.ndarray) -> np.ndarray:
+    """Derivative by θ of what is periodic, over its last axis."""
+    waves = np.fft.fftfreq(POINTS, 1.0 / POINTS)
+    found = np.fft.ifft(1j * waves * np.fft.fft(x))
+    return found if np.iscomplexobj(x) else found.real
+
+
+def rms(x: np.ndarray) -> float:
+    """Root mean square over the turn."""
+    return float(np.sqrt(np.mean(np.abs(x) ** 2)))
+
+
+def shaking(case: Case, about: complex) -> dict[str, float]:
+    """Root mean squares of force, moment and torque."""
+    turns, centres = places(case)
+    mass, inertia = case.mass[:, None], case.inertia[:, None]
+    v, w = slope(centres), (slope(turns) / turns).imag
+    arms = centres - about
+    spin = np.sum(inertia * w + mass * (arms.conj() * v).imag, axis=0)
+    energy = 0.5 * np.sum(mass * np.abs(v) ** 2 + inertia * w**2, axis=0)
+    square = case.speed**2
+    force = square * slope(np.sum(mass * v, axis=0))
+    return {
+        "force": rms(force),
+        "moment": rms(square * slope(spin)),
+        "torque": rms(square * slope(energy)),
+    }
+
+
+def least(case: Case, rocker: bool) -> tuple[float, np.ndarray]:
+    """The least force, and the products m r of the weights as drawn (one or two, complex)."""
+    turns, centres = places(case)
+    force = slope(slope(np.sum(case.mass[:, None] * centres, axis=0)))
+    columns = [slope(slope(turns[k])) for k in ((0, 2) if rocker else (0,))]
+    rows = np.stack(columns, axis=1)
+    found, *_ = np.linalg.lstsq(rows, -force, rcond=None)
+    return case.speed**2 * rms(force + rows @ found), found
+
+
+def machine(case: Case) -> mbd.Mechanism:
+    """The same for the package, in the plane."""
+
+    def point(x: complex) -> tuple[float, float]:
+        return x.real, x.imag
+
+    names = ("crank", "coupler", "rocker")
+    bodies = {
+        name: mbd.Body(m, point(x), i)
+        for name, m, x, i in zip(names, case.mass, case.com, case.inertia, strict=True)
+    }
+    return mbd.Mechanism(
+        bodies=bodies,
+        joints={
+            "A": mbd.Revolute("ground", "crank", at="A"),
+            "B": mbd.Revolute("crank", "coupler", at="B"),
+            "C": mbd.Revolute("coupler", "rocker", at="C"),
+            "D": mbd.Revolute("ground", "rocker", at="D"),
+        },
+        points={name: point(getattr(case.bar, name)) for name in "ABCD"},
+        gravity=(0.0, 0.0),
+    )
+
+
+def judged(seed: int, size: int) -> Iterator[Judged]:
+    """Weights on the crank, or on crank and rocker, for the least force."""
+    for k in range(max(1, round(size / PER_CASE))):
+        rng = np.random.default_rng([seed, k])
+        text = f"default_rng([{seed}, {k}])"
+        yield from or_crash(
+            "design.Balance.after, least", _judged(drawn(rng), k % 2 == 1, text), text
+        )
+
+
+def _judged(case: Case, rocker: bool, text: str) -> Iterator[Judged]:
+    force, products = least(case, rocker)
+    motion = Driven({"A": constant_speed(case.speed)}, _times(case))
+    reach = 2.0 * abs(case.bar.B - case.bar.A)
+    heavy = [10.0 * max(abs(x), 1e-3) / reach for x in products]
+    weights = [
+        design.Counterweight(body, centre, reach, mass)
+        for body, centre, mass in zip(("crank", "rocker"), "AD", heavy, strict=False)
+    ]
+    found: Any = design.counterbalance(machine(case), motion, weights, about="A")
+    ok = found.optimum.status == "optimal"
+    before = shaking(case, case.bar.A)
+    for name, x in before.items():
+        yield compare("design.Balance.before", found.before[name], x, limit=1e-7, detail=text)
+    share = force / before["force"]
+    detail = f"{'two' if rocker else 'one'} | {text}"
+    yield compare("design.Balance.after, least", found.after["force"] / before["force"], share,
+                  limit=1e-5, scale=1.0, detail=detail, ok=ok)  # fmt: skip
+    yield compare("design.Balance.optimum", found.optimum.objective, share**2,
+                  limit=1e-6, scale=1.0, detail=detail, ok=ok)  # fmt: skip
+    balanced = case
+    for (mass, place), (name, wanted) in zip(
+        found.weights.values(), zip("AD", products, strict=False), strict=True
+    ):
+        centre = getattr(case.bar, name)
+        product = mass * (complex(*place[:2]) - centre)
+        yield compare("design.Balance.weights", [product.real, product.imag],
+                      [wanted.real, wanted.imag], limit=1e-3, detail=detail, ok=ok)  # fmt: skip
+        balanced = _heavier(balanced, 0 if name == "A" else 2, mass, complex(*place[:2]))
+    for name, x in shaking(balanced, case.bar.A).items():
+        yield compare("design.Balance.after", found.after[name], x, limit=1e-6,
+                      scale=before[name], detail=detail)  # fmt: skip
+
+
+def _times(case: Case) -> np.ndarray:
+    return np.linspace(0.0, 2.0 * np.pi / case.speed, 65)
+
+
+def _heavier(case: Case, link: int, mass: float, place: complex) -> Case:
+    """The same with a point mass at a link."""
+    m, com, inertia = case.mass.copy(), case.com.copy(), case.inertia.copy()
+    whole = m[link] + mass
+    inertia[link] += m[link] * mass / whole * abs(com[link] - place) ** 2
+    com[link] = (m[link] * com[link] + mass * place) / whole
+    m[link] = whole
+    return Case(case.bar, m, com, inertia, case.speed)
