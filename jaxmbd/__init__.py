@@ -121,6 +121,7 @@ if TYPE_CHECKING:
         Fixed,
         Free,
         Gear,
+        GearMesh,
         Helical,
         JointDrag,
         JointFriction,
@@ -193,6 +194,7 @@ __all__ = [
     "PerpendicularAxes",
     # describe: couplings and drives
     "Gear",
+    "GearMesh",
     "RackAndPinion",
     "Coupling",
     "Drive",
@@ -373,9 +375,10 @@ __getattr__, __dir__ = on_use(
         ),
         "model": (
             "Actuator AntiRollBar Armature Body BodyActuator BumpStop Bushing Cam Coupling "
-            "Cylindrical DamperCurve Drive Fixed Free Gear Helical JointDrag JointFriction "
-            "JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes PerpendicularAxes Planar "
-            "PointDrive PointForce PointOnCurve PointOnLine PointOnPlane Prismatic RackAndPinion "
+            "Cylindrical DamperCurve Drive Fixed Free Gear GearMesh Helical JointDrag "
+            "JointFriction JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes "
+            "PerpendicularAxes Planar PointDrive PointForce PointOnCurve PointOnLine PointOnPlane "
+            "Prismatic RackAndPinion "
             "Revolute Rod Sampled SignedSquare SoftJoint Spherical SpringDamper Table Torque "
             "TorsionBar TorsionSpring Tyre Universal WavyRoad in_space mirror register_law "
             "register_type soften"

@@ -196,7 +196,7 @@ def coordinate_rows(motion: StateMotion, name: str, index: int) -> Rows:
 
 def coupling_rows(motion: StateMotion, name: str) -> Rows:
     """The row of a coupling."""
-    coupling = motion.mech.couplings[name]
+    coupling = motion.mech.coupling(name)
     terms = [coordinate_rows(motion, joint, index) for joint, index in coupling.terms]
     q = jnp.concatenate([r.phi for r in terms])
     v = jnp.stack(

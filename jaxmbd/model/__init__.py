@@ -43,9 +43,11 @@ from jaxmbd.model.forces.base import (
     ElasticConnection,
     RubbingElement,
     coordinate_units,
+    effort_along,
     effort_measures,
 )
 from jaxmbd.model.forces.spring_damper import distance
+from jaxmbd.model.gear_mesh import GearMesh, ToothForces
 from jaxmbd.model.joints import (
     JOINT_TYPES,
     Cam,
@@ -112,6 +114,7 @@ __all__ = [
     "Fixed",
     "Free",
     "Gear",
+    "GearMesh",
     "Helical",
     "JointDrag",
     "JointFriction",

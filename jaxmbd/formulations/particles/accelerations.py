@@ -206,7 +206,7 @@ def conditions(
         rows = [("", system.distance_rows(b, r)) for b in system.top.bodies]
         rows += [(name, system.joint_rows(name, r)) for name in system.halves]
         for name in system.top.couplings:
-            coupling = mech.couplings[name]
+            coupling = mech.coupling(name)
             q = jnp.stack([_coordinates(system, joint, r)[k] for joint, k in coupling.terms])
             rows.append((name, coupling.condition(q)[None]))
         rows += [(n, _driven(system, d, r)[None]) for n, d in _drives(system)]
