@@ -109,6 +109,7 @@ if TYPE_CHECKING:
         Actuator,
         AntiRollBar,
         Armature,
+        Belt,
         Body,
         BodyActuator,
         BumpStop,
@@ -214,6 +215,7 @@ __all__ = [
     "JointLimit",
     "AntiRollBar",
     "TorsionBar",
+    "Belt",
     "JointFriction",
     "JointDrag",
     "Armature",
@@ -374,9 +376,9 @@ __getattr__, __dir__ = on_use(
             "point_velocity poses step_coordinates"
         ),
         "model": (
-            "Actuator AntiRollBar Armature Body BodyActuator BumpStop Bushing Cam Coupling "
-            "Cylindrical DamperCurve Drive Fixed Free Gear GearMesh Helical JointDrag "
-            "JointFriction JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes "
+            "Actuator AntiRollBar Armature Belt Body BodyActuator BumpStop Bushing Cam "
+            "Coupling Cylindrical DamperCurve Drive Fixed Free Gear GearMesh Helical "
+            "JointDrag JointFriction JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes "
             "PerpendicularAxes Planar PointDrive PointForce PointOnCurve PointOnLine PointOnPlane "
             "Prismatic RackAndPinion "
             "Revolute Rod Sampled SignedSquare SoftJoint Spherical SpringDamper Table Torque "

@@ -45,8 +45,14 @@ class BaseCoupling(Part):
         at = getattr(self, "at", None)
         return {} if at is None else {"at": at}
 
-    def problems(self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]) -> list[str]:
-        """Further problems, each with its remedy; `drawn` finds a point (3,)."""
+    def problems(self, joints: Mapping[str, Any]) -> list[str]:
+        """Further problems, each with its remedy."""
+        return []
+
+    def problems_as_drawn(
+        self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]
+    ) -> list[str]:
+        """Those of a drawing whose numbers are all known; `drawn` finds a point (3,)."""
         return []
 
     def mirror_image(self, reflection: Reflection) -> Self:

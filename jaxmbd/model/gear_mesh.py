@@ -148,8 +148,8 @@ class GearMesh(BaseCoupling):
         """The same gears with the other hand."""
         return changed(self, helix=-self.helix)
 
-    def problems(self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]) -> list[str]:
-        """Joints that carry no gear pair, numbers that none has, axes that do not fit."""
+    def problems(self, joints: Mapping[str, Any]) -> list[str]:
+        """Joints that carry no gear pair, numbers that none has."""
         if self.kind not in get_args(Kind):
             return [f"kind={self.kind!r}; give one of {list(get_args(Kind))}"]
         wrong = [name for name, _ in self.terms if joints[name].bearing != "journal"]
@@ -159,12 +159,12 @@ class GearMesh(BaseCoupling):
             _roles(self, joints)
         except ValueError as error:
             return [str(error)]
-        found = _number_problems(self)
-        known = [self.teeth_a, self.teeth_b, self.helix, *self.points.values()]
-        for name, _ in self.terms:
-            known += [joints[name].axis, drawn(joints[name].point_a)]
-        if found or not all(is_concrete(drawn(x) if x is self.at else x) for x in known):
-            return found
+        return _number_problems(self)
+
+    def problems_as_drawn(
+        self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]
+    ) -> list[str]:
+        """Axes that are not as the kind of pair needs them, or do not fit the module."""
         return _axis_problems(self, joints, drawn)
 
 
@@ -411,7 +411,7 @@ def _axis_problems(
             f"the axes of {names} are {distance:.6g} m apart, but those of bevel gears meet, away "
             "from at, and those of other pairs do not; move an axis"
         ]
-    if mesh.module is None or not is_concrete(mesh.module):
+    if mesh.module is None:
         return []
     return _module_problems(mesh, joints, drawn, distance)
 

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxmbd.model.body import Body, settled
@@ -179,16 +180,24 @@ def _coupling_problems(name: str, coupling: Any, given: Description) -> list[str
             found += _number_problems(f"{what}: {field}", getattr(coupling, field), ((),))
     for field, ref in coupling.points.items():
         found += _point_problems(f"{what}: {field}", ref, given)
-    if found or any(_joint_problems("", joints[joint], given) for joint, _ in terms):
-        return found
+    return found or _own_problems(what, coupling, [joint for joint, _ in terms], given)
+
+
+def _own_problems(what: str, element: Any, names: Iterable[str], given: Description) -> list[str]:
+    """What a coupling or a force element says of itself and of the joints that it is on."""
 
     def drawn(ref: Any) -> Any:
+        if isinstance(ref, ComRef):
+            return drawn(given.bodies[ref.body].com)
         return given.points[ref.name] if isinstance(ref, PointRef) else ref
 
-    placed = {
-        joint: with_directions(joints[joint], lambda n: given.points[n]) for joint, _ in terms
-    }
-    return [f"{what}: {problem}" for problem in coupling.problems(placed, drawn)]
+    found = element.problems(given.joints)
+    if not found and not any(_joint_problems("", given.joints[n], given) for n in names):
+        joints = {n: with_directions(given.joints[n], lambda x: given.points[x]) for n in names}
+        points = [drawn(ref) for x in (element, *joints.values()) for ref in x.points.values()]
+        if all(map(is_concrete, jax.tree_util.tree_leaves((element, joints, points)))):
+            found = element.problems_as_drawn(joints, drawn)
+    return [f"{what}: {problem}" for problem in found]
 
 
 def check_dictionaries(**parts: Any) -> None:
@@ -392,4 +401,4 @@ def _force_problems(what: str, element: Any, given: Description) -> list[str]:
     for field, shapes in element.shapes(joints).items():
         if getattr(element, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)
-    return found or [f"{what}: {problem}" for problem in element.problems(joints)]
+    return found or _own_problems(what, element, element.joints, given)

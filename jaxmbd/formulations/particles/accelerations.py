@@ -43,6 +43,7 @@ from jaxmbd.model import (
     Effort,
     ForceElement,
     Free,
+    Joint,
     JointFriction,
     Mechanism,
     PointDrive,
@@ -64,6 +65,10 @@ class ParticleMotion:
     def drawn(self, at: Any) -> Array:
         """Drawn coordinates (3,) [m] of a point."""
         return self.mech.point(at)
+
+    def declared(self, name: str) -> Joint:
+        """A joint with directions as components."""
+        return self.mech.joint(name)
 
     def point(self, body: str, at: Any) -> tuple[Array, Array]:
         """World position [m] and velocity [m/s] of the point of `body` drawn at `at`."""
