@@ -1,7 +1,7 @@
-"""Pairs of gears of every kind, drawn anywhere: tooth forces and bearing loads by text-book formulas.
+"""Pairs of gears of every kind, drawn anywhere: tooth forces and bearings by text-book formulas.
 
-In simple axes (gear a about z, driven by a torque T, its teeth at the pitch point moving along y or,
-of a worm, along −x) the forces are written down as in R. G. Budynas and J. K. Nisbett, Shigley's
+In simple axes (gear a about z, driven by a torque T, its teeth at the pitch point moving along y
+or, of a worm, along −x) the forces are written as in R. G. Budynas and J. K. Nisbett, Shigley's
 Mechanical Engineering Design, sections 13-14 to 13-17; then all is turned and shifted.
 """
 
