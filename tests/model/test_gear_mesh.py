@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd import lanes
+from jaxmbd import formulations, lanes
 from jaxmbd.observe import Snapshot, ToothForce
 
 X, Y, Z = np.eye(3)
@@ -387,3 +387,18 @@ def test_what_is_no_gear_pair_is_refused(change, text):
             },
             couplings={"mesh": mbd.GearMesh(**given)},
         )
+
+
+def test_other_formulations_find_the_same_bearing_loads():
+    """Newton-Euler in absolute coordinates, and constraint matrices, of a set in motion."""
+    mech = planetary().replace(gravity=(0.0, -9.81, 0.0))
+    q = np.array([3.5, 1.0, -10.0 / 3.0]) * 0.7
+    v, inputs = q * 15.0, {"sun": 3.0, "arm": -2.0}
+    vdot, _, found = dynamics(mech, q, v, inputs)
+    other, solution = formulations.absolute_forward_dynamics(mech, q, v, inputs=inputs)
+    matrices = formulations.constraint_matrix_reactions(mech, q, v, vdot, inputs=inputs)
+    np.testing.assert_allclose(other, vdot, rtol=1e-9)
+    for name, wrench in found.items():
+        size = 1e-9 * np.abs(wrench).max()
+        np.testing.assert_allclose(solution.reactions[name], wrench, rtol=0, atol=size)
+        np.testing.assert_allclose(matrices.reactions[name], wrench, rtol=0, atol=size)
