@@ -48,7 +48,7 @@ from jaxmbd.model.forces.base import (
     effort_measures,
 )
 from jaxmbd.model.forces.spring_damper import distance
-from jaxmbd.model.gear_mesh import GearMesh, ToothForces
+from jaxmbd.model.gear_mesh import GearMesh, PlacedMesh, ToothForces
 from jaxmbd.model.joints import (
     JOINT_TYPES,
     Cam,
