@@ -40,8 +40,12 @@ from jaxmbd.spatial import cross, unit
 
 Kind = Literal["external", "internal", "bevel", "worm"]
 
-MISDRAWN = 1e-3
-"""Relative error of centre distances and angle [rad] of axes above which a drawing is refused."""
+MISDRAWN = 5e-3
+"""Angle [rad] of axes, and distance of those that should meet over their size, that is refused."""
+BESIDE = 0.05
+"""Distance of bevel gears' point from their cones, over that from the apex, that is refused."""
+MODULES = 0.1
+"""Error of a centre distance in modules that is refused; one tooth too many makes half a module."""
 
 
 class ToothForces(NamedTuple):
@@ -411,9 +415,15 @@ def _axis_problems(
             f"the axes of {names} are {distance:.6g} m apart, but those of bevel gears meet, away "
             "from at, and those of other pairs do not; move an axis"
         ]
-    if mesh.module is None:
-        return []
-    return _module_problems(mesh, joints, drawn, distance)
+    if mesh.kind == "bevel":
+        x = _pitch(mesh, joints, drawn).point
+        if _length(drawn(mesh.at) - x) > BESIDE * size:
+            where = ", ".join(f"{float(y):.6g}" for y in x)
+            return [
+                "at is not on the common element of the two pitch cones, where bevel gears touch; "
+                f"the nearest point of it is ({where})"
+            ]
+    return [] if mesh.module is None else _module_problems(mesh, joints, drawn, distance)
 
 
 def _module_problems(
@@ -431,7 +441,7 @@ def _module_problems(
         distance = _length(cross(a[0], _pitch(mesh, joints, drawn).point - a[1]))
         teeth = mesh.teeth_a / np.cos(mesh.helix)
     wanted = 0.5 * float(mesh.module * teeth)
-    if abs(distance - wanted) <= MISDRAWN * wanted:
+    if abs(distance - wanted) <= MODULES * float(mesh.module):
         return []
     return [
         f"{what} {distance:.6g} m apart, but module and teeth give {wanted:.6g} m; {cure}, or "

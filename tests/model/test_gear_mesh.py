@@ -363,6 +363,7 @@ def test_transforms_files_and_images_keep_gears():
         ({"module": 3e-3}, "0.063 m apart, but module and teeth give 0.0945 m"),
         ({"kind": "bevel", "at": X}, "0° apart, which no pair of kind='bevel' has"),
         ({"kind": "planetary"}, "give one of"),
+        ({"joint_b": "c", "kind": "bevel", "at": X + Z}, "point of it is .0.482759, 0, 1.2069"),
         ({"helix": 20.0}, "in radians"),
         ({"teeth_a": 0}, "teeth_a is 0; it must be positive"),
         ({"kind": "internal", "teeth_a": 45}, "the ring must have more"),
