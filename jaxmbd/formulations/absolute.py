@@ -47,7 +47,7 @@ from jaxmbd.formulations.absolute_coordinates import (
 )
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import joint_coordinates
-from jaxmbd.model import Armature, BaseCoupling, Effort, Load, Mechanism, PointDrive
+from jaxmbd.model import Armature, Effort, Load, Mechanism, PointDrive
 from jaxmbd.numerics import AnyArray, tolerances
 
 
@@ -153,7 +153,7 @@ def beside_couples(
     couples: list[Load | Effort] = []
     for name, _ in motion.mech.structure.couplings:
         coupling = motion.mech.coupling(name)
-        if type(coupling).loads is not BaseCoupling.loads:
+        if not coupling.couples_alone:
             acting += coupling.loads(motion, multipliers[name])
             couples += coupling.efforts(motion, multipliers[name])
     return _on_bodies(motion, acting) - _on_bodies(motion, couples) if acting else None

@@ -75,6 +75,11 @@ class BaseCoupling(Part):
         """``vᵀ (∂²f/∂q²) v``, the part of f̈ due to the speeds `v` (n,)."""
         return jax.jvp(lambda x: self.slope(x) @ v, (q,), (v,))[1]
 
+    @property
+    def couples_alone(self) -> bool:
+        """Whether its efforts are all that bodies feel, so that reactions are linear in λ."""
+        return type(self).loads is BaseCoupling.loads
+
     def efforts(self, motion: ElementMotion, effort: Array) -> list[Effort]:
         """The efforts ``λ ∂f/∂q_i`` for the multiplier `effort`."""
         joints = {joint: motion.joint(joint) for joint, _ in self.terms}

@@ -403,3 +403,34 @@ def test_other_formulations_find_the_same_bearing_loads():
         size = 1e-9 * np.abs(wrench).max()
         np.testing.assert_allclose(solution.reactions[name], wrench, rtol=0, atol=size)
         np.testing.assert_allclose(matrices.reactions[name], wrench, rtol=0, atol=size)
+
+
+@pytest.mark.parametrize("torques", [(10.0, 5.0), (-3.0, 0.0), (0.2, -0.3)])
+def test_friction_of_the_bearings_feels_the_tooth_force(torques):
+    """One root of the free bodies' equations; in the last case friction turns the force round."""
+    m, rub, drag, weight = 2.5e-3, 0.1 * 0.01, 0.6, 5.0
+    centres = {"p": (0.0, 0.0), "g": (35 * m, 0.0)}
+    mech = train({"p": 20, "g": 50}, m, centres).replace(
+        forces={
+            "rub p": mbd.JointFriction("p", 0.1, radius=0.01, velocity_scale=1e-9),
+            "rub g": mbd.JointFriction("g", 0.1, radius=0.01, drag=drag, velocity_scale=1e-9),
+        },
+        gravity=(weight, 0.0, 0.0),
+    )
+    load = dict(zip(("p", "g"), torques, strict=True))
+    vdot = dynamics(mech, np.zeros(2), np.array([5.0, -2.0]), load)[0]
+    ra, rb = 10 * m, 25 * m
+
+    def spins(force):
+        p, g = (rub * np.hypot(abs(force) * TAN + s * weight, force) for s in (-1.0, 1.0))
+        return (torques[0] - force * ra - p) / 1e-3, (torques[1] - force * rb + g + drag) / 1e-3
+
+    def opening(force):
+        a, b = spins(force)
+        return ra * a + rb * b
+
+    low, high = -1e4, 1e4
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if opening(middle) > 0.0 else (low, middle)
+    np.testing.assert_allclose(vdot, spins(low), rtol=1e-9, atol=1e-7)
