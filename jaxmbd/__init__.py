@@ -109,6 +109,7 @@ if TYPE_CHECKING:
         Actuator,
         AntiRollBar,
         Armature,
+        Belt,
         Body,
         BodyActuator,
         BumpStop,
@@ -121,6 +122,7 @@ if TYPE_CHECKING:
         Fixed,
         Free,
         Gear,
+        GearMesh,
         Helical,
         JointDrag,
         JointFriction,
@@ -193,6 +195,7 @@ __all__ = [
     "PerpendicularAxes",
     # describe: couplings and drives
     "Gear",
+    "GearMesh",
     "RackAndPinion",
     "Coupling",
     "Drive",
@@ -212,6 +215,7 @@ __all__ = [
     "JointLimit",
     "AntiRollBar",
     "TorsionBar",
+    "Belt",
     "JointFriction",
     "JointDrag",
     "Armature",
@@ -372,10 +376,11 @@ __getattr__, __dir__ = on_use(
             "point_velocity poses step_coordinates"
         ),
         "model": (
-            "Actuator AntiRollBar Armature Body BodyActuator BumpStop Bushing Cam Coupling "
-            "Cylindrical DamperCurve Drive Fixed Free Gear Helical JointDrag JointFriction "
-            "JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes PerpendicularAxes Planar "
-            "PointDrive PointForce PointOnCurve PointOnLine PointOnPlane Prismatic RackAndPinion "
+            "Actuator AntiRollBar Armature Belt Body BodyActuator BumpStop Bushing Cam "
+            "Coupling Cylindrical DamperCurve Drive Fixed Free Gear GearMesh Helical "
+            "JointDrag JointFriction JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes "
+            "PerpendicularAxes Planar PointDrive PointForce PointOnCurve PointOnLine PointOnPlane "
+            "Prismatic RackAndPinion "
             "Revolute Rod Sampled SignedSquare SoftJoint Spherical SpringDamper Table Torque "
             "TorsionBar TorsionSpring Tyre Universal WavyRoad in_space mirror register_law "
             "register_type soften"

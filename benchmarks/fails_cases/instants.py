@@ -470,7 +470,7 @@ def _mobility(b: mechanisms.Batch) -> Iterator[Judged]:
         if not apart:
             yield compare("neutral", off, 0.0, limit=1e-12, detail=text)
         each, held = (3, PLANE) if r.planar else (6, SPACE)
-        lost = sum(held[j.type] for j in r.joints.values())
+        lost = len(r.couplings) + sum(held[j.type] for j in r.joints.values())
         sizes = _singular(rows[i]) if rows[i].size else np.zeros(0)
         if np.any((sizes > (RANK if b.kind.rough else 1e-8)) & (sizes < 1e-3)):
             continue

@@ -41,7 +41,8 @@ class Mobility(NamedTuple):
     """Degrees of freedom at a configuration.
 
     Attributes:
-        kutzbach: ``6 n − Σ (6 − f)``, for a planar mechanism ``3 n − Σ (3 − f)``; without drives.
+        kutzbach: ``6 n − Σ (6 − f)``, for a planar mechanism ``3 n − Σ (3 − f)``, less one for each
+            coupling (a gear pair is a pair that takes one freedom); without drives.
         dof: ``nv − rank J``.
         rank: rank of the constraint Jacobian J.
         idle: bodies that can spin without moving any other body (a link between two balls).
@@ -90,7 +91,8 @@ def mobility(mech: Mechanism, q: Any = None) -> Mobility:
     rows, kept, twists, errors, doubt, length = map(np.asarray, examined(mech, q))
     lost = max(tolerances.agreement(mech.dtype), float(doubt))
     each = 3 if mech.structure.planar else 6
-    freedom = each * len(top.bodies) - sum(len(e.kind.rows) for e in mech.structure.joints)
+    freedom = each * len(top.bodies) - len(top.couplings)
+    freedom -= sum(len(e.kind.rows) for e in mech.structure.joints)
     redundant: tuple[str, ...] = ()
     null = np.eye(top.nv)
     rank = 0

@@ -95,7 +95,7 @@ def missing_efforts(
     """``τ − h − M v̇ + Jᵀ λ`` (nv,) without dry friction, and ``γ − J v̇`` (nc,)."""
     acc = m.accelerations(vdot)
     loads, efforts = applied_loads(m, inputs)
-    add_row_forces(m, lam, loads, efforts)
+    add_row_forces(m, lam, loads, efforts, couples=True)
     for name, wrench in cut_wrenches(m, lam).items():
         joint, (moment, force) = m.mech.joint(name), (wrench[:3], wrench[3:])
         at = m.position(joint.b, joint.point_b)

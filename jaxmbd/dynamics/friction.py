@@ -2,7 +2,8 @@
 
 With f the friction efforts of all joints with friction, accelerations and reactions w are affine
 in f: at given velocities ``v̇ = v̇₀ + R f``, ``λ = λ₀ + L f``, ``w = w₀ + G f``, from one
-factorisation with one more right-hand side per effort. The friction laws (`JointFriction`) give
+factorisation with one more right-hand side per effort (but for w where gears are pushed apart by
+``|F| tan α``, which friction may turn round). The friction laws (`JointFriction`) give
 ``f = Φ(w)``, and a fixed number of Newton iterations on ``f − Φ(w₀ + G f) = 0`` converges to
 rounding: Φ is smooth except where a load vanishes. For small coefficients of friction,
 ``|Φ' G| < 1``, the solution exists and is unique. If the iteration does not converge (a joint that
@@ -122,8 +123,10 @@ def balanced_friction(m: MotionState, inputs: Inputs | None, vdot: Array, lam: A
     base, along = jax.linearize(wrenches, jnp.zeros(n, m.q.dtype))
     response = jnp.stack([along(jnp.asarray(e, m.q.dtype)) for e in np.eye(n)], axis=-1)
 
+    affine = all(m.mech.coupling(name).couples_alone for name in m.top.couplings)
+
     def gap(f: Array) -> Array:
-        felt = base + response @ f
+        felt = base + response @ f if affine else wrenches(f)
         efforts = rubbing_efforts(m, {name: felt[i] for i, name in enumerate(names)})
         return f - jnp.concatenate([efforts[name] for name in names])
 

@@ -32,7 +32,7 @@ from jaxmbd.kinematics import (
     motion_state,
 )
 from jaxmbd.lanes import whole
-from jaxmbd.model import Load, Mechanism, PointDrive, RubbingElement
+from jaxmbd.model import Effort, Load, Mechanism, PointDrive, RubbingElement, effort_along
 from jaxmbd.spatial import cross
 
 
@@ -158,26 +158,35 @@ def constraint_wrenches(
 
 
 def add_row_forces(
-    m: MotionState, lam: Array, loads: list[Load], efforts: dict[str, Array]
+    m: MotionState,
+    lam: Array,
+    loads: list[Load],
+    efforts: dict[str, Array],
+    couples: bool = False,
 ) -> None:
-    """Add the efforts and loads of couplings and drives, from their multipliers."""
-    mech, terms = m.mech, []
+    """Add the efforts and loads of couplings and drives, from their multipliers.
+
+    With `couples` all of a coupling are efforts, of which motion and rows know alone.
+    """
+    mech = m.mech
+    found: list[Load | Effort] = []
     for name in m.top.couplings:
-        coupling, effort = mech.couplings[name], lam[m.top.layout[name].rows][0]
-        q = jnp.stack([m.coordinates(joint)[index] for joint, index in coupling.terms])
-        slope = coupling.slope(q)
-        terms += [(*term, effort * slope[i]) for i, term in enumerate(coupling.terms)]
+        coupling, effort = mech.coupling(name), lam[m.top.layout[name].rows][0]
+        found += coupling.efforts(m, effort) if couples else coupling.loads(m, effort)
     for name in m.top.drives:
         drive, effort = mech.drives[name], lam[m.top.layout[name].rows][0]
         if isinstance(drive, PointDrive):
             force = effort * jnp.asarray(np.eye(3)[drive.component], effort.dtype)
             x = m.position(drive.body, drive.at)
-            loads.append(Load(drive.body, x, force, jnp.zeros_like(force)))
+            found.append(Load(drive.body, x, force, jnp.zeros_like(force)))
         else:
-            terms.append((drive.joint, drive.index, effort))
-    for joint, index, effort in terms:
-        along = jnp.zeros(mech.joint(joint).nv, m.q.dtype).at[index].set(effort)
-        efforts[joint] = efforts.get(joint, 0.0) + along
+            size = mech.joint(drive.joint).nv
+            found.append(effort_along(drive.joint, drive.index, effort, size))
+    for item in found:
+        if isinstance(item, Effort):
+            efforts[item.joint] = efforts.get(item.joint, 0.0) + item.value
+        else:
+            loads.append(item)
 
 
 def _tree_reactions(m: MotionState, wrenches: BodyWrenches) -> dict[str, Array]:

@@ -23,7 +23,7 @@ takes the engine's q and v instead. Both are slow, because all matrices are dens
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ from jaxmbd.formulations.absolute_coordinates import (
 )
 from jaxmbd.graph import topology
 from jaxmbd.kinematics import joint_coordinates
-from jaxmbd.model import Armature, Effort, Mechanism, PointDrive
+from jaxmbd.model import Armature, Effort, Load, Mechanism, PointDrive
 from jaxmbd.numerics import AnyArray, tolerances
 
 
@@ -114,28 +114,49 @@ def applied_wrenches(
     Raises:
         ValueError: efforts on an unknown joint, or of the wrong shape.
     """
-    mech, total = motion.mech, {}
+    mech, weights = motion.mech, []
     for name in mech.structure.bodies:
         weight = mech.bodies[name].mass * mech.field()
-        total[name] = jnp.concatenate([jnp.zeros_like(weight), weight])
-
-    def add(body: str, x: Array, moment: Array, force: Array) -> None:
-        if body != "ground":
-            about_com = moment + jnp.cross(x - motion.pose(body).position, force)
-            total[body] = total[body] + jnp.concatenate([about_com, force])
-
-    acting = _given(motion, efforts or {})
+        weights += [jnp.zeros_like(weight), weight]
+    acting: list[Load | Effort] = [Effort(*x) for x in _given(motion, efforts or {})]
     for name in mech.structure.forces:
-        for load in mech.forces[name].loads(motion):
-            if isinstance(load, Effort):
-                acting.append((load.joint, load.value))
-            else:
-                add(load.body, load.point, load.moment, load.force)
+        acting += mech.forces[name].loads(motion)
+    return jnp.concatenate(weights) + _on_bodies(motion, acting)
+
+
+def _on_bodies(motion: StateMotion, acting: Sequence[Load | Effort]) -> Float[Array, "twists"]:
+    """Wrenches [n; f] about the COMs, world axes."""
+    mech = motion.mech
+    total = {name: jnp.zeros(6, mech.dtype) for name in mech.structure.bodies}
+    for load in acting:
+        if isinstance(load, Load) and load.body in total:
+            arm = load.point - motion.pose(load.body).position
+            wrench = jnp.concatenate([load.moment + jnp.cross(arm, load.force), load.force])
+            total[load.body] = total[load.body] + wrench
     forces = jnp.concatenate([total[n] for n in mech.structure.bodies])
-    for name, value in acting:
-        columns = effort_directions(*motion.halves(name))
-        forces = forces + motion.on_bodies(name, columns) @ _sized(name, value, columns)
+    for effort in acting:
+        if isinstance(effort, Effort):
+            columns = effort_directions(*motion.halves(effort.joint))
+            size = _sized(effort.joint, effort.value, columns)
+            forces = forces + motion.on_bodies(effort.joint, columns) @ size
     return forces
+
+
+def beside_couples(
+    motion: StateMotion, multipliers: Mapping[str, Array]
+) -> Float[Array, "twists"] | None:
+    """What couplings exert on bodies beside the couples of their rows, which joints alone balance.
+
+    None if there is nothing such (6n,).
+    """
+    acting: list[Load | Effort] = []
+    couples: list[Load | Effort] = []
+    for name, _ in motion.mech.structure.couplings:
+        coupling = motion.mech.coupling(name)
+        if not coupling.couples_alone:
+            acting += coupling.loads(motion, multipliers[name])
+            couples += coupling.efforts(motion, multipliers[name])
+    return _on_bodies(motion, acting) - _on_bodies(motion, couples) if acting else None
 
 
 def _given(motion: StateMotion, efforts: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -196,7 +217,7 @@ def coordinate_rows(motion: StateMotion, name: str, index: int) -> Rows:
 
 def coupling_rows(motion: StateMotion, name: str) -> Rows:
     """The row of a coupling."""
-    coupling = motion.mech.couplings[name]
+    coupling = motion.mech.coupling(name)
     terms = [coordinate_rows(motion, joint, index) for joint, index in coupling.terms]
     q = jnp.concatenate([r.phi for r in terms])
     v = jnp.stack(
@@ -404,6 +425,13 @@ def _accelerations(motion: StateMotion, efforts: Mapping[str, Any] | None) -> Ab
     acceleration, lam = along * x, row * mu
     split = np.cumsum([0, *(r.phi.shape[0] for r in rows)])
     parts = {r.name: slice(split[i], split[i + 1]) for i, r in enumerate(rows)}
+    beside = beside_couples(
+        motion, {n: lam[parts[n]][0] for n, _ in motion.mech.structure.couplings}
+    )
+    if beside is not None:
+        own = slice(0, split[len(motion.sketches)])
+        columns = (row[own, None] * jacobian[own] * along).T
+        lam = lam.at[own].add(-row[own] * (jnp.linalg.pinv(columns) @ (along * beside)))
     on_b = {r.name: r.blocks[1][1].T @ lam[parts[r.name]] for r in rows[: len(motion.sketches)]}
     twists = jnp.concatenate([motion.twist(n) for n in bodies])
     return AbsoluteSolution(

@@ -313,6 +313,10 @@ class StateMotion:
         """Drawn coordinates [m] of a point."""
         return self.mech.point(at)
 
+    def declared(self, name: str) -> Joint:
+        """A joint with directions as components."""
+        return self.mech.joint(name)
+
     def rotation(self, body: str) -> Array:
         """Rotation of a body from its drawn orientation."""
         return self.state[body][0]

@@ -42,6 +42,7 @@ from jaxtyping import Float
 
 from jaxmbd.formulations.absolute import (
     Rows,
+    beside_couples,
     body_loads,
     body_masses,
     coordinate_rows,
@@ -238,10 +239,13 @@ def constraint_matrix_reactions(
     parts = [tau[i:j] for i, j in zip(ends[:-1], ends[1:], strict=True)]
     named = list(zip(efforts, parts, strict=True))[1:]
     n = len(actuated)
+    multipliers = {e.name: x[0] for e, x in named[n:]}
+    if (beside := beside_couples(motion, multipliers)) is not None:
+        lam = lam - _pinv(transfer) @ (beside / unit)
     return ConstraintWrenches(
         reactions=_wrenches(motion, lam),
         efforts=_by_joint(motion, named[:n]),
-        multipliers={e.name: x[0] for e, x in named[n:]},
+        multipliers=multipliers,
         imbalance=imbalance,
     )
 

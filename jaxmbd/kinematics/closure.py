@@ -37,7 +37,7 @@ def closure_residual(m: MotionState) -> Array:
         drawn = m.drawn(joint.point_b) - m.drawn(joint.point_a)
         parts.append(joint.residual(*m.offset(name), drawn))
     for name in m.top.couplings:
-        parts.append(m.mech.couplings[name].condition(_coupled(m, name)[0])[None])
+        parts.append(m.mech.coupling(name).condition(_coupled(m, name)[0])[None])
     for name in m.top.drives:
         drive = m.mech.drives[name]
         if isinstance(drive, PointDrive):
@@ -90,7 +90,7 @@ def _rows(m: MotionState, name: str, speeds: Sequence[range]) -> Array:
         rows = w[:3].T @ m.angular_columns(speeds).T + w[3:].T @ m.columns_at(x, speeds).T
         return jnp.where(signs == 0.0, 0.0, signs * rows)
     if name in m.top.couplings:
-        slope = m.mech.couplings[name].slope(_coupled(m, name)[0])
+        slope = m.mech.coupling(name).slope(_coupled(m, name)[0])
         row = jnp.zeros(sum(map(len, speeds)), m.q.dtype)
         for i, (joint, index) in enumerate(m.mech.couplings[name].terms):
             row = row + slope[i] * _chosen(_unit_row(m, joint, index), speeds)
@@ -114,7 +114,7 @@ def closure_gamma(m: MotionState, acc: Accelerations) -> Array:
     for name in m.top.cut:
         parts.append(-_row_acceleration(m, acc, name))
     for name in m.top.couplings:
-        coupling, (q, v) = m.mech.couplings[name], _coupled(m, name)
+        coupling, (q, v) = m.mech.coupling(name), _coupled(m, name)
         parts.append(-coupling.curvature(q, v)[None])
         if acc.vdot is not None:
             rates = [acc.vdot[_speed(m, *term)] for term in coupling.terms]

@@ -131,6 +131,10 @@ class MotionState:
         """Drawn coordinates (3,) [m] of a point."""
         return self.mech.point(at)
 
+    def declared(self, name: str) -> Joint:
+        """A joint with directions as components."""
+        return self.mech.joint(name)
+
     def offset(self, name: str) -> tuple[Array, Array, Array]:
         """Rotations of a joint's bodies a, b, and the vector from a's point to b's, world axes."""
 

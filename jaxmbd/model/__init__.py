@@ -11,6 +11,7 @@ from jaxmbd.model.forces import (
     Actuator,
     AntiRollBar,
     Armature,
+    Belt,
     BodyActuator,
     BumpStop,
     Bushing,
@@ -43,9 +44,11 @@ from jaxmbd.model.forces.base import (
     ElasticConnection,
     RubbingElement,
     coordinate_units,
+    effort_along,
     effort_measures,
 )
 from jaxmbd.model.forces.spring_damper import distance
+from jaxmbd.model.gear_mesh import GearMesh, PlacedMesh, ToothForces
 from jaxmbd.model.joints import (
     JOINT_TYPES,
     Cam,
@@ -100,6 +103,7 @@ __all__ = [
     "Actuator",
     "AntiRollBar",
     "Armature",
+    "Belt",
     "Body",
     "BodyActuator",
     "BumpStop",
@@ -112,6 +116,7 @@ __all__ = [
     "Fixed",
     "Free",
     "Gear",
+    "GearMesh",
     "Helical",
     "JointDrag",
     "JointFriction",

@@ -1,16 +1,20 @@
-"""Couplings: conditions between joint coordinates, a gear or a rack and pinion."""
+"""Couplings: conditions between joint coordinates, a gear or a rack and pinion.
+
+`jaxmbd.model.gear_mesh` has gears whose tooth forces load the bearings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.model.numbers import Units, functions_static, number
+from jaxmbd.model.forces.base import Effort, ElementMotion, Load, effort_along
+from jaxmbd.model.numbers import Reflection, Units, functions_static, number
 from jaxmbd.model.part import Part
 
 Term = tuple[str, int]
@@ -35,6 +39,30 @@ class BaseCoupling(Part):
         """The coordinates that it couples."""
         raise NotImplementedError
 
+    @property
+    def points(self) -> dict[str, Any]:
+        """Field name to point."""
+        at = getattr(self, "at", None)
+        return {} if at is None else {"at": at}
+
+    def problems(self, joints: Mapping[str, Any]) -> list[str]:
+        """Further problems, each with its remedy."""
+        return []
+
+    def problems_as_drawn(
+        self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]
+    ) -> list[str]:
+        """Those of a drawing whose numbers are all known; `drawn` finds a point (3,)."""
+        return []
+
+    def mirror_image(self, reflection: Reflection) -> Self:
+        """The coupling of the same coordinates in a mirror."""
+        return self
+
+    def placed(self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]) -> BaseCoupling:
+        """The coupling with all that it takes from the drawing; `drawn` finds a point (3,)."""
+        return self
+
     def condition(self, q: Array) -> Array:
         """``f`` for the coordinates of `terms` (n,)."""
         raise NotImplementedError
@@ -47,13 +75,34 @@ class BaseCoupling(Part):
         """``vᵀ (∂²f/∂q²) v``, the part of f̈ due to the speeds `v` (n,)."""
         return jax.jvp(lambda x: self.slope(x) @ v, (q,), (v,))[1]
 
+    @property
+    def couples_alone(self) -> bool:
+        """Whether its efforts are all that bodies feel, so that reactions are linear in λ."""
+        return type(self).loads is BaseCoupling.loads
+
+    def efforts(self, motion: ElementMotion, effort: Array) -> list[Effort]:
+        """The efforts ``λ ∂f/∂q_i`` for the multiplier `effort`."""
+        joints = {joint: motion.joint(joint) for joint, _ in self.terms}
+        slope = self.slope(jnp.stack([joints[joint][0][i] for joint, i in self.terms]))
+        return [
+            effort_along(joint, i, effort * slope[k], joints[joint][1].shape[0])
+            for k, (joint, i) in enumerate(self.terms)
+        ]
+
+    def loads(self, motion: ElementMotion, effort: Array) -> Sequence[Load | Effort]:
+        """What bodies and bearings feel of them: by default pure couples along the coordinates."""
+        return self.efforts(motion, effort)
+
 
 class Gear(BaseCoupling):
     """Two joint coordinates in a fixed ratio: ``q_b − ratio · q_a = offset``.
 
     For angles about axes of the same sense, a pair of external gears of radii r_a and r_b has the
-    ratio −r_a/r_b, a belt +r_a/r_b. λ is the effort on `joint_b` along +q_b [N·m or N];
+    ratio −r_a/r_b, a belt or chain +r_a/r_b. λ is the effort on `joint_b` along +q_b [N·m or N];
     `joint_a` has −ratio · λ.
+
+    It acts as a pure couple on each shaft: bearings feel no tooth force and no pull of a belt. For
+    these take `GearMesh` and `Belt`.
 
     Attributes:
         joint_a, joint_b: names of the two joints; they stay in the tree.
@@ -89,7 +138,8 @@ class Gear(BaseCoupling):
 class RackAndPinion(BaseCoupling):
     """A pinion's angle and its rack's travel: ``x − radius · φ = offset``.
 
-    λ is the force on the rack along +x [N]; the pinion has the torque −radius · λ.
+    λ is the force on the rack along +x [N]; the pinion has the torque −radius · λ. The pinion's
+    bearing feels that torque as a pure couple, and no tooth force.
 
     Attributes:
         pinion: name of the pinion's joint, whose coordinate is an angle [rad].

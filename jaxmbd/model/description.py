@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmbd.model.body import Body, settled
+from jaxmbd.model.coupling import BaseCoupling
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
 from jaxmbd.model.numbers import (
@@ -54,7 +55,8 @@ def _points(given: Description) -> Iterator[tuple[str, Any]]:
         yield f"point '{name}'", x
     for name, body in given.bodies.items():
         yield f"body '{name}': com", getattr(body, "com", None)
-    for kind, elements in (("joint", given.joints), ("force", given.forces)):
+    every = (("joint", given.joints), ("force", given.forces), ("coupling", given.couplings))
+    for kind, elements in every:
         for name, element in elements.items():
             for field, x in getattr(element, "points", {}).items():
                 yield f"{kind} '{name}': {field}", x
@@ -128,6 +130,10 @@ def drawn_in_space(given: Description) -> Description:
             for n, e in given.forces.items()
         },
         points={n: vector_in_space(x) for n, x in given.points.items()},
+        couplings={
+            n: lifted(c, c.points) if isinstance(c, BaseCoupling) else c
+            for n, c in given.couplings.items()
+        },
         gravity=vector_in_space(given.gravity),
     )
 

@@ -79,7 +79,7 @@ class Mechanism(Part):
         points: name to hardpoint as drawn, (3,) [m], or all (2,). Points that no element uses are
             kept for output (`point_position`).
         gravity: (3,) [m/s²], by default 9.81 along −z; in a planar mechanism (2,), along −y.
-        couplings: name to `Gear`, `RackAndPinion` or `Coupling`.
+        couplings: name to `Gear`, `GearMesh`, `RackAndPinion` or `Coupling`.
         structure: names, types and connectivity in the order of declaration.
 
     Raises:
@@ -145,6 +145,7 @@ class Mechanism(Part):
             joints=_name_points(given.joints, named),
             forces=_name_points(given.forces, named),
             drives=_name_points(given.drives, named),
+            couplings=_name_points(given.couplings, named),
             points=named,
         )
         if not getattr(points, "image", False):
@@ -242,6 +243,11 @@ class Mechanism(Part):
         """A joint with directions as components; in a planar mechanism its planar form."""
         joint = with_directions(self.joints[name], self.point)
         return _form(joint, self.structure.planar)
+
+    def coupling(self, name: str) -> BaseCoupling:
+        """A coupling with all that it takes from the drawing."""
+        coupling = self.couplings[name]
+        return coupling.placed({n: self.joint(n) for n, _ in coupling.terms}, self.point)
 
     def com(self, body: str) -> Array:
         """Drawn centre of mass (3,) [m] of a body."""

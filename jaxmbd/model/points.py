@@ -105,7 +105,7 @@ class TablePoints(dict[str, np.ndarray]):
 
 def named_points(mech: Any) -> list[str]:
     """Names of a mechanism's points, without those made of an element's literal coordinates."""
-    elements = {**mech.joints, **mech.forces, **mech.drives}
+    elements = {**mech.joints, **mech.forces, **mech.drives, **mech.couplings}
     own = {f"{n}.{field}" for n, x in elements.items() for field in getattr(x, "points", {})}
     return [name for name in mech.structure.points if name not in own]
 

@@ -83,6 +83,7 @@ def mirror(mech: Mechanism, plane: str = "y") -> Mechanism:
         bodies={n: _body(body, reflection) for n, body in own.bodies.items()},
         joints={n: _image(f"joint '{n}'", x, reflection) for n, x in own.joints.items()},
         forces={n: _image(f"force '{n}'", x, reflection) for n, x in own.forces.items()},
+        couplings={n: x.mirror_image(reflection) for n, x in own.couplings.items()},
         points=CheckedPoints(points, image=True),
         gravity=reflection.polar(mech.gravity),
     )

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxmbd.model.body import Body, settled
@@ -17,6 +18,7 @@ from jaxmbd.model.description import Description, drawn_in_space, is_planar, pla
 from jaxmbd.model.drive import Drive, PointDrive
 from jaxmbd.model.forces import ForceElement
 from jaxmbd.model.joints import Joint
+from jaxmbd.model.joints.base import with_directions
 from jaxmbd.model.numbers import GROUND, ComRef, PointRef, Toward, is_concrete
 from jaxmbd.plumbing import warn_user
 
@@ -33,7 +35,8 @@ def _name_problems(given: Description) -> list[str]:
         if name in names and kind != other
     ]
     taken = {name: f"the point '{name}'" for name in given.points}
-    for kind, elements in (("joint", joints), ("force", given.forces), ("drive", drives)):
+    pointed = (("joint", joints), ("force", given.forces), ("drive", drives))
+    for kind, elements in (*pointed, ("coupling", given.couplings)):
         for name, element in elements.items():
             for field, value in getattr(element, "points", {}).items():
                 key = f"{name}.{field}"
@@ -159,22 +162,42 @@ def _takes(function: Any, count: int) -> bool:
     return True
 
 
-def _coupling_problems(name: str, coupling: Any, joints: dict[str, Any]) -> list[str]:
-    """Problems of a coupling: wrong type, or coordinates that do not exist."""
-    what = f"coupling '{name}'"
+def _coupling_problems(name: str, coupling: Any, given: Description) -> list[str]:
+    """Problems of a coupling: wrong type, coordinates that do not exist, or its own."""
+    what, joints = f"coupling '{name}'", given.joints
     if not isinstance(coupling, BaseCoupling):
         return [
-            f"{what} is a {type(coupling).__name__}; give a Gear, a RackAndPinion or a Coupling"
+            f"{what} is a {type(coupling).__name__}; give a Gear, a GearMesh, a RackAndPinion or "
+            "a Coupling"
         ]
     found, terms = [], coupling.terms
     for joint, index in terms:
         found += _coordinate_problems(what, joint, index, joints, "couples")
     if len(set(terms)) < len(terms) or not terms:
         found.append(f"{what} couples {list(terms)}; name each coordinate once, and at least one")
-    for field in ("ratio", "radius", "offset"):
-        if hasattr(coupling, field):
+    for field in coupling.units:
+        if getattr(coupling, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(coupling, field), ((),))
-    return found
+    for field, ref in coupling.points.items():
+        found += _point_problems(f"{what}: {field}", ref, given)
+    return found or _own_problems(what, coupling, [joint for joint, _ in terms], given)
+
+
+def _own_problems(what: str, element: Any, names: Iterable[str], given: Description) -> list[str]:
+    """What a coupling or a force element says of itself and of the joints that it is on."""
+
+    def drawn(ref: Any) -> Any:
+        if isinstance(ref, ComRef):
+            return drawn(given.bodies[ref.body].com)
+        return given.points[ref.name] if isinstance(ref, PointRef) else ref
+
+    found = element.problems(given.joints)
+    if not found and not any(_joint_problems("", given.joints[n], given) for n in names):
+        joints = {n: with_directions(given.joints[n], lambda x: given.points[x]) for n in names}
+        points = [drawn(ref) for x in (element, *joints.values()) for ref in x.points.values()]
+        if all(map(is_concrete, jax.tree_util.tree_leaves((element, joints, points)))):
+            found = element.problems_as_drawn(joints, drawn)
+    return [f"{what}: {problem}" for problem in found]
 
 
 def check_dictionaries(**parts: Any) -> None:
@@ -223,7 +246,7 @@ def description_problems(given: Description) -> list[str]:
     for name, drive in given.drives.items():
         found += _drive_problems(name, drive, given)
     for name, coupling in given.couplings.items():
-        found += _coupling_problems(name, coupling, given.joints)
+        found += _coupling_problems(name, coupling, given)
     found += _vector_problems("gravity", given.gravity)
     return found + _name_problems(given) + _connection_problems(given) + _cut_problems(given)
 
@@ -378,4 +401,4 @@ def _force_problems(what: str, element: Any, given: Description) -> list[str]:
     for field, shapes in element.shapes(joints).items():
         if getattr(element, field) is not None:
             found += _number_problems(f"{what}: {field}", getattr(element, field), shapes)
-    return found or [f"{what}: {problem}" for problem in element.problems(joints)]
+    return found or _own_problems(what, element, element.joints, given)

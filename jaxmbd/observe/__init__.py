@@ -47,6 +47,7 @@ from jaxmbd.observe.forces import (
     Function,
     HoldingEffort,
     Reaction,
+    ToothForce,
     is_rod,
 )
 from jaxmbd.observe.motion import Motion
@@ -108,6 +109,7 @@ __all__ = [
     "Snapshot",
     "Sweep",
     "Together",
+    "ToothForce",
     "Toe",
     "Trajectory",
     "Travel",

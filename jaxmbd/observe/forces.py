@@ -21,7 +21,7 @@ from jaxmbd.analysis import (
 )
 from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.model import Joint, Measure, Mechanism, PointDrive
+from jaxmbd.model import GearMesh, Joint, Measure, Mechanism, PointDrive, ToothForces
 from jaxmbd.observe.experiment import known_problems
 from jaxmbd.observe.observable import Observable, Output
 from jaxmbd.observe.points import AXES, axis_dims, axis_problems, component, of_axis
@@ -178,6 +178,40 @@ class DriveEffort(Observable):
 
     def problems(self, mech: Mechanism) -> list[str]:
         return unknown("drive", self.drive, [d[0] for d in mech.structure.drives])
+
+
+@dataclass(frozen=True)
+class ToothForce(Observable):
+    """A part of the force [N] between the teeth of a `GearMesh`.
+
+    Attributes:
+        mesh: name of the gear mesh.
+        part: "tangential" (on gear b, positive along the motion of gear a's teeth for a positive
+            angle of its joint), "radial" (pushes the gears apart, never negative) or "axial" (on
+            gear b along gear a's axis, of bevel gears along the common element of the cones).
+
+    Example:
+        >>> from jaxmbd.observe import ToothForce
+        >>> ToothForce("first", "radial").peak().how
+        'peak'
+    """
+
+    mesh: str
+    part: str = "tangential"
+
+    def value(self, at: Snapshot) -> Array:
+        mesh: Any = at.mech.coupling(self.mesh)
+        return getattr(mesh.tooth_forces(at.effort(self.mesh)), self.part)
+
+    def about(self, mech: Mechanism) -> Output:
+        return Output("N", f"{self.part} tooth force of {self.mesh}")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        meshes = [n for n, x in mech.couplings.items() if isinstance(x, GearMesh)]
+        found = unknown("gear mesh", self.mesh, meshes)
+        if self.part not in ToothForces._fields:
+            found.append(f"part={self.part!r}; give one of {list(ToothForces._fields)}")
+        return found
 
 
 def single_key(mech: Mechanism, coordinate: Any) -> Key:

@@ -123,9 +123,9 @@ class Snapshot:
         m, _, lam = self._dynamics
         return reactions_and_friction(m, self.accelerations, lam, self.inputs)[0]
 
-    def effort(self, drive: str) -> Array:
-        """Effort of a drive of the mechanism [N·m or N]."""
-        rows = self.motion.top.layout[drive].rows
+    def effort(self, name: str) -> Array:
+        """Effort of a drive or a coupling of the mechanism [N·m or N]."""
+        rows = self.motion.top.layout[name].rows
         assert rows is not None
         return self.lam[rows][0]
 

@@ -317,3 +317,24 @@ def test_names_of_tendons_and_loads_do_not_meet(tmp_path):
     trip = round_trip(mech, save_mjcf, load_mjcf, tmp_path / "model.xml")
     assert trip.errors["bias"] < 1e-12 and trip.errors["closure"] < 1e-12
     assert trip.read.mechanism.joints["R"].a == "a"
+
+
+def test_gear_pairs_come_back_as_ratios(tmp_path):
+    """A planet on a fixed ring is a polynomial of two joints, one on a sun a tendon of three."""
+    sun, planet, axis = 20, 15, {"axis": (0.0, 0.0, 1.0)}
+    mech = mbd.Mechanism(
+        {n: mbd.Body(1.0, (x, 0, 0), (0.1, 0.1, 0.1)) for n, x in (("s", 0), ("c", 0.1), ("p", 1))},
+        {
+            "sun": mbd.Revolute("ground", "s", at=(0, 0, 0), **axis),
+            "arm": mbd.Revolute("ground", "c", at=(0, 0, 0), **axis),
+            "pin": mbd.Revolute("c", "p", at=(1, 0, 0), **axis),
+        },
+        couplings={
+            "inner": mbd.GearMesh("sun", "pin", sun, planet, carrier="arm"),
+            "outer": mbd.GearMesh("arm", "pin", sun + 2 * planet, planet, kind="internal"),
+        },
+        gravity=(0.0, -9.81, 0.0),
+    )
+    trip = round_trip(mech, save_mjcf, load_mjcf, tmp_path / "model.xml")
+    assert max(trip.errors.values()) < 1e-12, trip.errors
+    assert trip.written.left_out == trip.read.left_out == ()

@@ -275,7 +275,7 @@ def test_large_graphs_keep_them_too():
         ({"couplings": {"c": mbd.RackAndPinion("first", "rail", np.ones(2))}}, "radius"),
         ({"couplings": {"c": mbd.Gear("first", "rail", 2.0, index_b=1)}}, "index 1 is outside"),
         ({"couplings": {"rail": mbd.Gear("first", "rail", 2.0)}}, "has the name of a joint"),
-        ({"couplings": {"c": 3.0}}, "give a Gear, a RackAndPinion or a Coupling"),
+        ({"couplings": {"c": 3.0}}, "give a Gear, a GearMesh, a RackAndPinion or a Coupling"),
         (
             {"drives": {"mesh": mbd.Drive("first", lambda t, p: t)}},
             "coupling 'mesh' has the name of a drive",

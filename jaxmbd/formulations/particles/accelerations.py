@@ -43,6 +43,7 @@ from jaxmbd.model import (
     Effort,
     ForceElement,
     Free,
+    Joint,
     JointFriction,
     Mechanism,
     PointDrive,
@@ -64,6 +65,10 @@ class ParticleMotion:
     def drawn(self, at: Any) -> Array:
         """Drawn coordinates (3,) [m] of a point."""
         return self.mech.point(at)
+
+    def declared(self, name: str) -> Joint:
+        """A joint with directions as components."""
+        return self.mech.joint(name)
 
     def point(self, body: str, at: Any) -> tuple[Array, Array]:
         """World position [m] and velocity [m/s] of the point of `body` drawn at `at`."""
@@ -206,7 +211,7 @@ def conditions(
         rows = [("", system.distance_rows(b, r)) for b in system.top.bodies]
         rows += [(name, system.joint_rows(name, r)) for name in system.halves]
         for name in system.top.couplings:
-            coupling = mech.couplings[name]
+            coupling = mech.coupling(name)
             q = jnp.stack([_coordinates(system, joint, r)[k] for joint, k in coupling.terms])
             rows.append((name, coupling.condition(q)[None]))
         rows += [(n, _driven(system, d, r)[None]) for n, d in _drives(system)]

@@ -4,7 +4,7 @@ A ball is a `connect` of two sites and a weld a `weld`. A revolute joint is two 
 on the axis at the distance of the mechanism's length; one is enough where both bodies move in
 planes normal to the axis, and so it is for a point on a line normal to those planes. A rod is a
 tendon of constant length between two sites. Screws, gears and racks are conditions between two
-coordinates that are polynomials.
+coordinates that are polynomials, gears on a moving carrier a tendon of three.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxmbd.io.export.tree import Sites, WrittenTree
 from jaxmbd.io.mujoco.equalities import polynomial
 from jaxmbd.io.mujoco.forces import polynomial_of_a_tendon
 from jaxmbd.kinematics import mechanism_length
-from jaxmbd.model import BaseCoupling, Closing, Coupling, Gear, RackAndPinion
+from jaxmbd.model import BaseCoupling, Closing, Coupling, Gear, PlacedMesh, RackAndPinion
 
 HIGHEST = 4
 """Degree of the polynomials in equalities of joints."""
@@ -60,6 +60,8 @@ def joint_polynomial(
         terms, numbers = terms[::-1], [coupling.offset, coupling.ratio]
     elif isinstance(coupling, RackAndPinion):
         terms, numbers = terms[::-1], [coupling.offset, coupling.radius]
+    elif isinstance(coupling, PlacedMesh) and len(terms) == 2:
+        terms, numbers = terms[::-1], [0.0, -coupling.factors[0]]
     elif isinstance(coupling, Coupling) and coupling.function is polynomial and len(terms) <= 2:
         numbers = coupling.params
     first, second, *_ = (*(elementary_joint(tree, *term) for term in terms), None, None)
@@ -108,7 +110,7 @@ class WrittenLoops:
         for screw in screws(tree):
             self._polynomial(screw)
         for name, _ in tree.mech.structure.couplings:
-            if not self._couple(name, tree.mech.couplings[name]):
+            if not self._couple(name, tree.mech.coupling(name)):
                 self.left_out.add("couplings by a function of one's own", "absent", name)
         for name, _, _ in tree.mech.structure.drives:
             self.left_out.add("drives", "their coordinates are free", name)
@@ -124,6 +126,10 @@ class WrittenLoops:
 
     def _couple(self, name: str, coupling: BaseCoupling) -> bool:
         """Write a coupling whose condition is a polynomial of coordinates or their combinations."""
+        if isinstance(coupling, PlacedMesh) and len(coupling.terms) > 2:
+            ratios = np.stack([coupling.factors, np.zeros(len(coupling.terms))])
+            numbers = {"ratios": ratios, "polynomial": np.zeros(1)}
+            coupling = Coupling(coupling.terms, polynomial_of_a_tendon, numbers)
         if isinstance(coupling, Coupling) and coupling.function is polynomial_of_a_tendon:
             return self._couple_tendons(name, coupling)
         if (item := joint_polynomial(self.tree, name, coupling)) is None:

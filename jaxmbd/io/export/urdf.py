@@ -114,9 +114,9 @@ def _mimics(tree: WrittenTree) -> tuple[dict[str, dict[str, Any]], list[str]]:
 
     for screw in screws(tree):
         mimics(screw)
-    couplings = tree.mech.couplings
     names = [name for name, _ in tree.mech.structure.couplings]
-    return found, [n for n in names if not mimics(joint_polynomial(tree, n, couplings[n]))]
+    given = {n: joint_polynomial(tree, n, tree.mech.coupling(n)) for n in names}
+    return found, [n for n in names if not mimics(given[n])]
 
 
 def _of_loops(tree: WrittenTree, couplings: list[str]) -> list[LeftOut]:

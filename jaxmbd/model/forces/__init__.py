@@ -5,6 +5,7 @@ from jaxmbd.model.forces.anti_roll_bar import AntiRollBar, TorsionBar
 from jaxmbd.model.forces.applied import JointTorque, PointForce, Torque
 from jaxmbd.model.forces.armature import Armature
 from jaxmbd.model.forces.base import Effort, ElementMotion, ForceElement, Load, Measure
+from jaxmbd.model.forces.belt import Belt
 from jaxmbd.model.forces.bushing import Bushing
 from jaxmbd.model.forces.joint_friction import JointDrag, JointFriction
 from jaxmbd.model.forces.laws import (
@@ -44,6 +45,7 @@ FORCE_TYPES: dict[str, type[ForceElement]] = {
         Armature,
         Actuator,
         BodyActuator,
+        Belt,
     )
 }
 """The force elements by name, as files name them."""

@@ -140,6 +140,10 @@ class ElementMotion(Protocol):
         """Coordinates and speeds of a joint, in the tree or cut."""
         ...
 
+    def declared(self, name: str) -> Any:
+        """The joint itself, with directions as components."""
+        ...
+
 
 class ForceElement(Part):
     """Base of all force elements.
@@ -228,6 +232,12 @@ class ForceElement(Part):
 
     def problems(self, joints: dict[str, Any]) -> list[str]:
         """Further problems of the element, each with its remedy."""
+        return []
+
+    def problems_as_drawn(
+        self, joints: Mapping[str, Any], drawn: Callable[[Any], Any]
+    ) -> list[str]:
+        """Those of a drawing whose numbers are all known; `drawn` finds a point (3,)."""
         return []
 
     def mirror_image(self, reflection: Reflection) -> Self:
