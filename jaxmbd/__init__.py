@@ -11,6 +11,7 @@ from jaxmbd.plumbing.imports import on_use
 if TYPE_CHECKING:
     from jaxmbd import (
         campaign,
+        cams,
         design,
         identification,
         ml,
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
         DamperCurve,
         Drive,
         Fixed,
+        FlatFollower,
         Free,
         Gear,
         Helical,
@@ -189,6 +191,7 @@ __all__ = [
     "PointOnPlane",
     "PointOnCurve",
     "Cam",
+    "FlatFollower",
     "ParallelAxes",
     "PerpendicularAxes",
     # describe: couplings and drives
@@ -334,6 +337,7 @@ __all__ = [
     "design",
     "suspension",
     "synthesis",
+    "cams",
     "identification",
     # learn: environments
     "ml",
