@@ -1,7 +1,7 @@
 """Disc cams by displacement programme: profile, pressure angle, curvature, undercutting, forces.
 
-A `Programme` of `Dwell`, `Rise` and `Return` by `LAWS`, or a `spline_programme` through points,
-says how the follower moves over the cam's angle. A follower (`TranslatingRoller`,
+A `Programme` of `Dwell`, `Rise` and `Return` by `RISE_LAWS`, or a `spline_programme` through
+points, says how the follower moves over the cam's angle. A follower (`TranslatingRoller`,
 `TranslatingFlat`, `OscillatingRoller`, `OscillatingFlat`) gives the profile and judges it;
 `cam_mechanism` makes a mechanism of it.
 """
@@ -18,7 +18,7 @@ from jaxmbd.cams.followers import (
     pitch_curve,
     profile_curve,
 )
-from jaxmbd.cams.laws import LAWS
+from jaxmbd.cams.laws import RISE_LAWS
 from jaxmbd.cams.mechanism import cam_mechanism
 from jaxmbd.cams.programme import (
     Dwell,
@@ -34,7 +34,7 @@ from jaxmbd.cams.programme import (
 from jaxmbd.cams.sizes import largest_roller_radius, least_base_radius
 
 __all__ = [
-    "LAWS",
+    "RISE_LAWS",
     "CamGeometry",
     "CamStatus",
     "Dwell",

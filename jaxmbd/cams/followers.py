@@ -32,6 +32,7 @@ from jaxmbd.model import (
     Revolute,
     is_concrete,
     number,
+    register_law,
     value_and_rates,
 )
 
@@ -255,6 +256,7 @@ class Roller(Follower):
         )
 
 
+@register_law("cam_translating_roller")
 class TranslatingRoller(Roller):
     """A roller, or with radius zero a knife edge, on a follower that moves along y.
 
@@ -304,6 +306,7 @@ class TranslatingRoller(Roller):
         return _along_y(self.centre(jnp.zeros(())))
 
 
+@register_law("cam_oscillating_roller")
 class OscillatingRoller(Roller):
     """A roller, or with radius zero a knife edge, on an arm that turns about (C, 0).
 
@@ -416,6 +419,7 @@ class Flat(Follower):
         return FlatFollower("cam", "follower", start, p * n, profile_curve, self, normal=n)
 
 
+@register_law("cam_translating_flat")
 class TranslatingFlat(Flat):
     """A flat face across y on a follower that moves along y.
 
@@ -450,6 +454,7 @@ class TranslatingFlat(Flat):
         return _along_y(jnp.stack([jnp.zeros(()), jnp.asarray(self.base_radius)]))
 
 
+@register_law("cam_oscillating_flat")
 class OscillatingFlat(Flat):
     """A flat face on an arm that turns about (C, 0).
 
@@ -508,6 +513,7 @@ class OscillatingFlat(Flat):
         return _about_pivot(self.centre_distance)
 
 
+@register_law("cam_pitch_curve")
 def pitch_curve(u: Array, follower: Roller) -> Array:
     """The pitch curve (3,) [m] of a follower's cam as `Cam` takes it, at the cam's angle ∓u [rad].
 
@@ -524,6 +530,7 @@ def pitch_curve(u: Array, follower: Roller) -> Array:
     return jnp.append(centre, jnp.zeros((), u.dtype))
 
 
+@register_law("cam_profile_curve")
 def profile_curve(u: Array, follower: Follower) -> Array:
     """The profile (3,) [m] of a follower's cam, at the cam's angle ∓u [rad].
 

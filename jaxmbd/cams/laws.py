@@ -84,7 +84,7 @@ def _symmetric(x: Array, first_half: Law) -> Array:
     return jnp.where(late, 1.0 - y, y)
 
 
-LAWS: dict[str, Law] = {
+RISE_LAWS: dict[str, Law] = {
     "uniform": _uniform,
     "parabolic": _parabolic,
     "harmonic": _harmonic,

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.cams.laws import LAWS, Law
+from jaxmbd.cams.laws import RISE_LAWS, Law
 from jaxmbd.lanes import host_jit
-from jaxmbd.model import Part, is_concrete, number
+from jaxmbd.model import Part, is_concrete, number, register_law
 from jaxmbd.plumbing import meant
 
 TURN = 2.0 * float(np.pi)
@@ -127,10 +127,12 @@ def _rates(programme: PeriodicProgramme, angle: Array) -> ProgrammeRates:
     return ProgrammeRates(*with_derivative(with_derivative(with_derivative(s)))(angle))
 
 
+@register_law("cam_displacement_in_time")
 def _displacement_in_time(t: Array, p: Any) -> Array:
     return p["programme"](p["start"] + p["speed"] * t)
 
 
+@register_law("cam_dwell")
 class Dwell(Part):
     """A segment of a programme in which the follower rests.
 
@@ -154,24 +156,25 @@ class Dwell(Part):
         return jnp.zeros_like
 
 
+@register_law("cam_rise")
 class Rise(Part):
     """A segment of a programme in which the follower rises.
 
     Attributes:
         height: how far [m], of an oscillating follower [rad].
         angle: of the cam meanwhile [rad]; None for what the other segments leave of the turn.
-        law: one of `LAWS`, or a function y(x) with y(0) = 0 and y(1) = 1, three times
+        by: one of `RISE_LAWS`, or a function y(x) with y(0) = 0 and y(1) = 1, three times
             differentiable, elementwise in JAX.
 
     Example:
         >>> from jaxmbd.cams import Rise
-        >>> Rise(0.01, 1.5, "modified sine").law
+        >>> Rise(0.01, 1.5, "modified sine").by
         'modified sine'
     """
 
     height: Any = eqx.field(converter=number)
     angle: Any = eqx.field(converter=lambda x: None if x is None else number(x), default=None)
-    law: Any = eqx.field(static=True, default="cycloidal")
+    by: Any = eqx.field(static=True, default="cycloidal")
 
     def change(self) -> Any:
         """How far the follower goes [m or rad]."""
@@ -179,9 +182,10 @@ class Rise(Part):
 
     def shares(self) -> Law:
         """The law by which it goes."""
-        return LAWS[self.law] if isinstance(self.law, str) else self.law
+        return RISE_LAWS[self.by] if isinstance(self.by, str) else self.by
 
 
+@register_law("cam_return")
 class Return(Rise):
     """A segment of a programme in which the follower returns; see `Rise`.
 
@@ -196,6 +200,7 @@ class Return(Rise):
         return -self.height
 
 
+@register_law("cam_programme")
 class Programme(PeriodicProgramme):
     """A programme of segments, the first of which starts at the cam's angle 0 and displacement 0.
 
@@ -225,7 +230,8 @@ class Programme(PeriodicProgramme):
 
     def _problems(self) -> list[str]:
         named = [(f"segment {i} ({type(s).__name__})", s) for i, s in enumerate(self.segments)]
-        found = [p for name, s in named if (p := _law_problem(name, s))]
+        if found := [p for name, s in named if (p := _law_problem(name, s))]:
+            return found
         open_ones = [name for name, s in named if s.angle is None]
         if len(open_ones) > 1:
             found.append(f"{' and '.join(open_ones)} have no angle; leave out one angle only")
@@ -319,9 +325,9 @@ class _OfLaw(PeriodicProgramme):
 def _law_problem(name: str, segment: Any) -> str:
     if not isinstance(segment, (Dwell, Rise)):
         return f"{name} is no segment; give Dwell, Rise or Return"
-    law = getattr(segment, "law", None)
-    if isinstance(law, str) and law not in LAWS:
-        return f"the law of {name} is {law!r}{meant(law, LAWS)}; give one of {list(LAWS)}"
+    law = getattr(segment, "by", None)
+    if isinstance(law, str) and law not in RISE_LAWS:
+        return f"the law of {name} is {law!r}{meant(law, RISE_LAWS)}; give one of {list(RISE_LAWS)}"
     if callable(law):
         ends = [float(jnp.asarray(law(jnp.asarray(x)))) for x in (0.0, 1.0)]
         if not np.allclose(ends, [0.0, 1.0], rtol=0.0, atol=1e-5):
@@ -329,6 +335,7 @@ def _law_problem(name: str, segment: Any) -> str:
     return ""
 
 
+@register_law("cam_spline_programme")
 class SplineProgramme(PeriodicProgramme):
     """A programme given by points, with polynomials of degree 5 between them.
 
@@ -397,11 +404,16 @@ def spline_programme(angles: Any, values: Any) -> SplineProgramme:
     """
     angles, values = number(angles), number(values)
     _check_points(angles, values)
-    x, y = jnp.asarray(angles), jnp.asarray(values)
+    return SplineProgramme(angles, values, *_slopes_and_curvatures(angles, values))
+
+
+@host_jit
+def _slopes_and_curvatures(x: Array, y: Array) -> tuple[Array, Array]:
+    """Those (n,) each with which the polynomials meet up to the fourth derivative."""
     n = x.shape[0]
     h = jnp.diff(jnp.append(x, x[0] + TURN))
-    # At each point the third and fourth derivatives of both neighbours agree, in the unknowns
-    # (slopes, curvatures); the end derivatives are linear in what the polynomial is given.
+    # At each point the third and fourth derivatives of both neighbours agree. They are linear in
+    # values, slopes and curvatures; the unknowns are (slopes, curvatures).
     basis = [_end_derivatives(*e) for e in np.eye(6)]
     rows, right = jnp.zeros((2 * n, 2 * n), x.dtype), jnp.zeros(2 * n, x.dtype)
     here, following = jnp.arange(n), jnp.roll(jnp.arange(n), -1)
@@ -417,7 +429,7 @@ def spline_programme(angles: Any, values: Any) -> SplineProgramme:
                 else:
                     rows = rows.at[row, owner + n * (j % 3 - 1)].add(weight)
     found = jnp.linalg.solve(rows, right)
-    return SplineProgramme(angles, values, found[:n], found[n:])
+    return found[:n], found[n:]
 
 
 def _hermite(u: Any, y0: Any, v0: Any, a0: Any, y1: Any, v1: Any, a1: Any) -> Any:
