@@ -377,12 +377,12 @@ __getattr__, __dir__ = on_use(
         ),
         "model": (
             "Actuator AntiRollBar Armature Body BodyActuator BumpStop Bushing Cam Coupling "
-            "Cylindrical DamperCurve Drive Fixed Free Gear Helical JointDrag JointFriction "
-            "JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes PerpendicularAxes Planar "
-            "PointDrive PointForce PointOnCurve PointOnLine PointOnPlane Prismatic RackAndPinion "
-            "Revolute Rod Sampled SignedSquare SoftJoint Spherical SpringDamper Table Torque "
-            "TorsionBar TorsionSpring Tyre Universal WavyRoad in_space mirror register_law "
-            "register_type soften"
+            "Cylindrical DamperCurve Drive Fixed FlatFollower Free Gear Helical JointDrag "
+            "JointFriction JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes "
+            "PerpendicularAxes Planar PointDrive PointForce PointOnCurve PointOnLine PointOnPlane "
+            "Prismatic RackAndPinion Revolute Rod Sampled SignedSquare SoftJoint Spherical "
+            "SpringDamper Table Torque TorsionBar TorsionSpring Tyre Universal WavyRoad in_space "
+            "mirror register_law register_type soften"
         ),
         "variables": "Parametrization get_variables mirrored set_variables variables",
         "campaign": "Study",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxmbd.model.drive import value_and_rates
@@ -26,8 +27,10 @@ def extreme_parameter(
 ) -> Array:
     """The parameter u of the point of a curve that is farthest along `n` (3,).
 
-    ``n · c'(u) = 0`` by Newton's method, from the farthest of the points at equally spaced
-    parameters. Where ``n · c''`` is not negative ``−|c'|`` stands in for it.
+    ``n · t(u) = 0`` for the unit tangent t by Newton's method, from the farthest of the points at
+    equally spaced parameters. On a profile by its support function t turns evenly, however the
+    radius of curvature varies. Where t does not turn towards the solution its mean rate over a
+    closed curve stands in. NaN where the method does not converge.
 
     Args:
         curve: the curve.
@@ -38,16 +41,24 @@ def extreme_parameter(
     start, end, count = search
     trials = jnp.linspace(start, end, count, dtype=n.dtype)
     u = trials[jnp.argmax(points_of(curve, trials, params) @ n)]
+    mean = 2.0 * np.pi / (end - start)
+
+    def error(u: Array) -> tuple[Array, Array]:
+        _, rate, second = value_and_rates(curve, u, params)
+        speed = jnp.sqrt(rate @ rate)
+        tangent = rate / speed
+        return n @ tangent, (n @ second - (n @ tangent) * (tangent @ second)) / speed
 
     def step(_: Any, u: Array) -> Array:
-        _, rate, second = value_and_rates(curve, u, params)
-        size, slope = jnp.sqrt(rate @ rate), n @ second
-        slope = jnp.where(slope < -0.05 * size, slope, -size)
+        miss, slope = error(u)
+        slope = jnp.where(slope < -0.05 * mean, slope, -mean)
         # A step longer than the spacing of the trials would leave the farthest arc.
         reach = (end - start) / (count - 1)
-        return u - jnp.clip(n @ rate / slope, -reach, reach)
+        return u - jnp.clip(miss / slope, -reach, reach)
 
-    return lax.fori_loop(0, _NEWTON_STEPS, step, u)
+    u = lax.fori_loop(0, _NEWTON_STEPS, step, u)
+    converged = jnp.abs(error(u)[0]) < 1e3 * jnp.finfo(u.dtype).eps
+    return jnp.where(converged, u, jnp.nan)
 
 
 @extreme_parameter.defjvp
