@@ -80,7 +80,7 @@ class PeriodicProgramme(Part):
     """
 
     @abstractmethod
-    def displacement(self, angle: Array) -> Array:
+    def _at(self, angle: Array) -> Array:
         """The displacement [m or rad] at cam angles [rad], an array of floating numbers."""
 
     def __call__(self, angle: Any) -> Array:
@@ -111,7 +111,7 @@ class PeriodicProgramme(Part):
 
 @host_jit
 def _displacement(programme: PeriodicProgramme, angle: Array) -> Array:
-    return programme.displacement(angle)
+    return programme._at(angle)
 
 
 @host_jit
@@ -123,7 +123,7 @@ def _rates(programme: PeriodicProgramme, angle: Array) -> ProgrammeRates:
 
         return both
 
-    s = programme.displacement
+    s = programme._at
     return ProgrammeRates(*with_derivative(with_derivative(with_derivative(s)))(angle))
 
 
@@ -147,11 +147,11 @@ class Dwell(Part):
 
     angle: Any = eqx.field(converter=lambda x: None if x is None else number(x), default=None)
 
-    def change(self) -> Any:
+    def _change(self) -> Any:
         """How far the follower goes [m or rad]."""
         return 0.0
 
-    def shares(self) -> Law:
+    def _shares(self) -> Law:
         """The law by which it goes."""
         return jnp.zeros_like
 
@@ -176,11 +176,11 @@ class Rise(Part):
     angle: Any = eqx.field(converter=lambda x: None if x is None else number(x), default=None)
     by: Any = eqx.field(static=True, default="cycloidal")
 
-    def change(self) -> Any:
+    def _change(self) -> Any:
         """How far the follower goes [m or rad]."""
         return self.height
 
-    def shares(self) -> Law:
+    def _shares(self) -> Law:
         """The law by which it goes."""
         return RISE_LAWS[self.by] if isinstance(self.by, str) else self.by
 
@@ -191,11 +191,11 @@ class Return(Rise):
 
     Example:
         >>> from jaxmbd.cams import Return
-        >>> Return(0.01, 1.5).change()
-        array(-0.01)
+        >>> float(Return(0.01, 1.5).height)
+        0.01
     """
 
-    def change(self) -> Any:
+    def _change(self) -> Any:
         """How far the follower goes [m or rad], downwards."""
         return -self.height
 
@@ -252,7 +252,7 @@ class Programme(PeriodicProgramme):
             for name, s in named
             if s.angle is not None and not float(s.angle) > 0.0
         ]
-        sizes = [float(s.change()) for _, s in named]
+        sizes = [float(s._change()) for _, s in named]
         if not abs(sum(sizes)) <= 1e-6 * max(map(abs, sizes), default=0.0):
             found.append(
                 f"it ends {sum(sizes):.6g} above its start; the heights of all Rise and of all "
@@ -267,14 +267,14 @@ class Programme(PeriodicProgramme):
         widths = [rest if s.angle is None else s.angle for s in self.segments]
         return [*(sum(widths[:i]) for i in range(len(widths))), TURN]
 
-    def displacement(self, angle: Array) -> Array:
+    def _at(self, angle: Array) -> Array:
         """The displacement [m or rad] at cam angles [rad], an array of floating numbers."""
         x, y, level = jnp.mod(angle, TURN), jnp.zeros_like(angle), 0.0
         angles = self.angles()
         for segment, start, end in zip(self.segments, angles[:-1], angles[1:], strict=True):
             start, end = jnp.asarray(start, x.dtype), jnp.asarray(end, x.dtype)
-            change = jnp.asarray(segment.change(), x.dtype)
-            share = segment.shares()((x - start) / (end - start))
+            change = jnp.asarray(segment._change(), x.dtype)
+            share = segment._shares()((x - start) / (end - start))
             y = jnp.where(x >= start, level + change * share, y)
             level = level + change
         return y
@@ -306,7 +306,7 @@ class Programme(PeriodicProgramme):
     def _course(self, i: int, angles: list[float]) -> np.ndarray:
         """Derivatives 0 to 3 of a segment (4, 10): along it, just before its middle and there."""
         segment, width = self.segments[i], angles[i + 1] - angles[i]
-        one = _OfLaw(segment.shares(), segment.change(), width)
+        one = _OfLaw(segment._shares(), segment._change(), width)
         shares = np.insert(np.linspace(0.0, 1.0, 9), 4, 0.5 - 1e-9)
         return np.stack([np.asarray(x) for x in one.rates(jnp.asarray(width * shares))])
 
@@ -318,7 +318,7 @@ class _OfLaw(PeriodicProgramme):
     change: Any
     width: Any
 
-    def displacement(self, angle: Array) -> Array:
+    def _at(self, angle: Array) -> Array:
         return self.change * self.law(angle / self.width)
 
 
@@ -353,7 +353,7 @@ class SplineProgramme(PeriodicProgramme):
         >>> x = np.linspace(0.0, 2 * np.pi, 8, endpoint=False)
         >>> wave = SplineProgramme(x, 1 - np.cos(x), np.sin(x), np.cos(x))
         >>> print(f"{abs(wave(1.0) - (1 - np.cos(1.0))):.0e}")
-        4e-06
+        1e-06
     """
 
     angles: Any = eqx.field(converter=number)
@@ -364,7 +364,7 @@ class SplineProgramme(PeriodicProgramme):
     def __check_init__(self) -> None:
         _check_points(self.angles, self.values, self.slopes, self.curvatures)
 
-    def displacement(self, angle: Array) -> Array:
+    def _at(self, angle: Array) -> Array:
         """The displacement [m or rad] at cam angles [rad], an array of floating numbers."""
         x, y, v, a = (
             jnp.asarray(z, angle.dtype)

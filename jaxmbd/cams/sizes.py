@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from jaxmbd.cams.followers import CamStatus, Follower, Roller
-from jaxmbd.cams.programme import TURN, ProgrammeRates
+from jaxmbd.cams.programme import TURN
 from jaxmbd.lanes import host_jit
 
 
@@ -47,11 +47,10 @@ def least_base_radius(
     limit = np.asarray(np.inf if pressure_angle is None else pressure_angle)
     least = np.asarray(radius, float)
     largest = 100.0 * float(follower.base_radius) if largest is None else largest
-    angle, rates = _over_a_turn(follower, n)
 
     def fine(base: float) -> bool:
         one = follower.with_fields({"base_radius": np.asarray(base)})
-        return bool(_sound(one, angle, rates, limit, least))
+        return bool(_sound(one, n, limit, least))
 
     steps = int(np.ceil(np.log(1e4) / np.log(1.02)))
     tried = largest * 1.02 ** np.arange(-float(steps), 1.0)
@@ -85,15 +84,15 @@ def largest_roller_radius(follower: Roller, *, radius: float = 0.0, n: int = 360
         >>> cam = TranslatingRoller(lift, 0.04, 0.01)
         >>> pitch = cam.geometry(np.arange(360) * np.pi / 180).pitch_radius
         >>> print(f"{largest_roller_radius(cam):.6f} {pitch[pitch > 0].min():.6f}")
-        0.015497 0.015497
+        0.025540 0.025540
     """
-    prime, (angle, rates) = float(follower.prime_radius), _over_a_turn(follower, n)
+    prime = float(follower.prime_radius)
 
     limits = np.asarray(np.inf), np.asarray(radius, float)
 
     def too_large(roller: float) -> bool:
         sizes = {"roller_radius": np.asarray(roller), "base_radius": np.asarray(prime - roller)}
-        return not bool(_sound(follower.with_fields(sizes), angle, rates, *limits))
+        return not bool(_sound(follower.with_fields(sizes), n, *limits))
 
     if too_large(0.0):
         raise ValueError(
@@ -103,21 +102,13 @@ def largest_roller_radius(follower: Roller, *, radius: float = 0.0, n: int = 360
     return _bisected(too_large, 0.0, prime)
 
 
-def _over_a_turn(follower: Follower, n: int) -> tuple[Array, ProgrammeRates]:
-    angle = jnp.arange(n) * (TURN / n)
-    return angle, follower.programme.rates(angle)
-
-
 @host_jit
-def _sound(
-    follower: Follower, angle: Array, rates: ProgrammeRates, pressure_angle: Array, radius: Array
-) -> Array:
+def _sound(follower: Follower, n: int, pressure_angle: Array, radius: Array) -> Array:
     """Whether a cam is sound and within limits."""
-    shape = follower.geometry_at(angle, rates)
-    sound = follower.judged(angle, rates, shape) == CamStatus.OK
+    shape = follower.geometry(jnp.arange(n) * (TURN / n))
     sharp = (shape.profile_radius > 0.0) & (shape.profile_radius < radius)
     steep = jnp.abs(shape.pressure_angle) > pressure_angle
-    return sound & ~jnp.any(sharp | steep)
+    return (follower.status(n) == CamStatus.OK) & ~jnp.any(sharp | steep)
 
 
 def _bisected(fine: Callable[[float], bool], low: float, high: float) -> float:

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fails_cases import cam_oracle as oracle
+from fails_cases.cam_oracle import DOWN, DWELL, RISE, Sizes
 
 import jaxmbd as mbd
 from jaxmbd.cams import (
@@ -26,8 +28,6 @@ from jaxmbd.cams import (
     profile_curve,
 )
 from jaxmbd.observe import ContactForce, Coordinate, Driven, HoldingEffort, Reaction, constant_speed
-from tests.helpers import cam_followers as oracle
-from tests.helpers.cam_followers import DOWN, DWELL, RISE, Sizes
 
 ANGLES = np.arange(240) * (2 * np.pi / 240)
 CAMS = {
