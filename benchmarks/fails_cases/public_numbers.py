@@ -71,7 +71,7 @@ NO_RESULT = frozenset(
 NOT_ASKED = frozenset(
     "about program predictor information problem limits corner records fit noise name axis "
     "unit_shape steps in_units seconds motion optimality what over iterations hits starts "
-    "unseen with_fields guide contact sense".split()
+    "unseen with_fields guide_joint contact_joint sense".split()
 )
 """Fields, properties and methods that are no numbers of the mechanism.
 

@@ -177,14 +177,14 @@ class Follower(Part):
         """Where the envelope of the follower has turned back, so that the cam is cut off there."""
 
     @abstractmethod
-    def guide(self) -> Joint:
+    def guide_joint(self) -> Joint:
         """The joint from the ground to the body "follower", whose coordinate is the displacement.
 
         It is drawn at displacement zero, also where the programme never goes there.
         """
 
     @abstractmethod
-    def contact(self) -> Joint:
+    def contact_joint(self) -> Joint:
         """The joint from the body "cam" to the body "follower"."""
 
 
@@ -253,7 +253,7 @@ class Roller(Follower):
         """Where the envelope of the follower has turned back, so that the cam is cut off there."""
         return (shape.pitch_radius > 0.0) & (shape.profile_radius <= 0.0)
 
-    def contact(self) -> Joint:
+    def contact_joint(self) -> Joint:
         """The joint from the body "cam" to the body "follower"."""
         start = jnp.append(self._centre(jnp.zeros(())), 0.0)
         radius = self.roller_radius
@@ -307,7 +307,7 @@ class TranslatingRoller(Roller):
         """Whether the follower can be where the programme wants it, at each angle."""
         return self._centre(rates.displacement)[1] > 0.0
 
-    def guide(self) -> Joint:
+    def guide_joint(self) -> Joint:
         """The joint from the ground to the body "follower": its coordinate is the displacement."""
         return _along_y(self._centre(jnp.zeros(())))
 
@@ -370,7 +370,7 @@ class OscillatingRoller(Roller):
         angle = self._swing(rates.displacement)
         return (angle > 0.0) & (angle < 0.5 * TURN)
 
-    def guide(self) -> Joint:
+    def guide_joint(self) -> Joint:
         """The joint from the ground to the body "follower": its coordinate is the displacement."""
         return _about_pivot(self.centre_distance)
 
@@ -417,7 +417,7 @@ class Flat(Follower):
         """Where the envelope of the follower has turned back, so that the cam is cut off there."""
         return shape.profile_radius <= 0.0
 
-    def contact(self) -> Joint:
+    def contact_joint(self) -> Joint:
         """The joint from the body "cam" to the body "follower"."""
         psi, p = self._face(jnp.zeros(()))
         n = jnp.stack([jnp.cos(psi), jnp.sin(psi), jnp.zeros(())])
@@ -455,7 +455,7 @@ class TranslatingFlat(Flat):
         """Velocity (2, …) of a point (2, …) of the follower for a unit rate of displacement."""
         return jnp.stack([jnp.zeros_like(point[0]), jnp.ones_like(point[1])])
 
-    def guide(self) -> Joint:
+    def guide_joint(self) -> Joint:
         """The joint from the ground to the body "follower": its coordinate is the displacement."""
         return _along_y(jnp.stack([jnp.zeros(()), jnp.asarray(self.base_radius)]))
 
@@ -514,7 +514,7 @@ class OscillatingFlat(Flat):
         """Velocity (2, …) of a point (2, …) of the follower for a unit rate of displacement."""
         return jnp.stack([point[1], self.centre_distance - point[0]])
 
-    def guide(self) -> Joint:
+    def guide_joint(self) -> Joint:
         """The joint from the ground to the body "follower": its coordinate is the displacement."""
         return _about_pivot(self.centre_distance)
 

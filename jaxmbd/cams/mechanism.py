@@ -38,6 +38,6 @@ def cam_mechanism(
     joints = {"shaft": Revolute(GROUND, "cam", (0.0, 0.0, 0.0), axis)}
     return Mechanism(
         {"cam": cam, "follower": follower_body},
-        {**joints, "guide": follower.guide(), "contact": follower.contact()},
+        {**joints, "guide": follower.guide_joint(), "contact": follower.contact_joint()},
         gravity=gravity,
     )

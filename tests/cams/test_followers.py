@@ -45,6 +45,11 @@ CAMS = {
     ),
 }
 
+EVERY = [
+    pytest.param(n, marks=() if n in ("roller", "flat", "arm, clockwise") else pytest.mark.slow)
+    for n in CAMS
+]
+
 
 def programme(height, law="3-4-5"):
     return Programme([Rise(height, RISE, law), Dwell(DWELL), Return(height, DOWN, law), Dwell()])
@@ -65,7 +70,7 @@ def follower(z: Sizes) -> Follower:
     return OscillatingFlat(swing, z.base, **sizes, **sense)
 
 
-@pytest.mark.parametrize("name", CAMS)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_profile_is_the_envelope_of_the_follower(name):
     z, one = CAMS[name], follower(CAMS[name])
     found = one.geometry(ANGLES)
@@ -80,7 +85,7 @@ def test_the_profile_is_the_envelope_of_the_follower(name):
     assert area > np.pi * z.base**2  # counterclockwise
 
 
-@pytest.mark.parametrize("name", CAMS)
+@pytest.mark.parametrize("name", EVERY)
 def test_curvature_is_that_of_circles_through_neighbours(name):
     """``R = a b c / (4 area)`` of three points; pressure angle from velocity to push."""
     z, one, step = CAMS[name], follower(CAMS[name]), 2e-4
@@ -274,7 +279,7 @@ def mechanism(one):
     "name",
     [
         "flat",
-        "arm, clockwise",
+        pytest.param("arm, clockwise", marks=pytest.mark.slow),
         pytest.param("roller", marks=pytest.mark.slow),
         pytest.param("flat arm", marks=pytest.mark.slow),
     ],
