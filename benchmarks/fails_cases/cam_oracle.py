@@ -40,10 +40,10 @@ class Sizes(NamedTuple):
     clockwise: bool = False
 
 
-def turned(x: np.ndarray, y: np.ndarray, angle: np.ndarray) -> np.ndarray:
+def turned(x: np.ndarray, angle: np.ndarray) -> np.ndarray:
     """Vectors (n, 2) turned counterclockwise."""
     c, s = np.cos(angle), np.sin(angle)
-    return np.stack([c * x - s * y, s * x + c * y], axis=1)
+    return np.stack([c * x[:, 0] - s * x[:, 1], s * x[:, 0] + c * x[:, 1]], axis=1)
 
 
 def place(z: Sizes, theta: np.ndarray) -> np.ndarray:
@@ -66,8 +66,8 @@ def contact(z: Sizes, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sense = -1.0 if z.clockwise else 1.0
     here, ahead = place(z, theta), place(z, theta + 1j * STEP)
     if z.kind.endswith("Roller"):
-        slope = np.imag(turned(*ahead.T, -sense * (theta + 1j * STEP))) / STEP
-        slope = turned(*slope.T, sense * theta)
+        slope = np.imag(turned(ahead, -sense * (theta + 1j * STEP))) / STEP
+        slope = turned(slope, sense * theta)
         push = sense * np.stack([-slope[:, 1], slope[:, 0]], axis=1)
         push /= np.linalg.norm(push, axis=1)[:, None]
         return here - z.roller * push, push
@@ -80,14 +80,14 @@ def contact(z: Sizes, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def profile(z: Sizes, theta: np.ndarray) -> np.ndarray:
     """Points (n, 2) of the profile in the cam's axes."""
-    return turned(*contact(z, theta)[0].T, (1.0 if z.clockwise else -1.0) * theta)
+    return turned(contact(z, theta)[0], (1.0 if z.clockwise else -1.0) * theta)
 
 
 def clearances(z: Sizes, theta: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Distance (n, m) of points (m, 2) of the cam from the follower at every angle (n,)."""
     back = (1.0 if z.clockwise else -1.0) * theta
     if z.kind.endswith("Roller"):
-        centre = turned(*place(z, theta).T, back)
+        centre = turned(place(z, theta), back)
         return np.linalg.norm(centre[:, None] - points[None], axis=2) - z.roller
     psi, p = place(z, theta).T
     return p[:, None] - np.stack([np.cos(psi + back), np.sin(psi + back)], axis=1) @ points.T
@@ -136,7 +136,7 @@ def loads(
         spin = 0.0
     else:
         joint = np.array([z.distance, 0.0]) + np.zeros((len(s), 2))
-        arm = turned(*(com - joint).T, -s)
+        arm = turned((com - joint), -s)
         spin, turn = -(speed**2) * s2, -speed * s1
         across = np.stack([-arm[:, 1], arm[:, 0]], axis=1)
         acceleration = spin[:, None] * across - turn[:, None] ** 2 * arm
@@ -146,7 +146,7 @@ def loads(
     guide = mass * (acceleration - gravity) - force
     moment = inertia * spin + cross(arm, mass * (acceleration - gravity))
     moment = moment - cross(point - joint, force)
-    heavy, centre = cam[0], turned(*(cam[1] + np.zeros((len(s), 2))).T, sense * theta)
+    heavy, centre = cam[0], turned((cam[1] + np.zeros((len(s), 2))), sense * theta)
     torque = cross(point, force) - cross(centre, heavy * gravity)
     bearing = heavy * (-(speed**2) * centre - gravity) + force
     return Loads(push, force, sense * torque, bearing, guide, moment)

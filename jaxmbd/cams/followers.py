@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmbd.cams.programme import TURN, PeriodicProgramme, ProgrammeRates
+from jaxmbd.cams.programme import TURN, PeriodicProgramme, ProgrammeRates, floating
 from jaxmbd.lanes import host_jit
 from jaxmbd.model import (
     Cam,
@@ -101,11 +101,7 @@ class Follower(Part):
                 f"{type(self).__name__}: programme is {self.programme!r}; give a Programme or a "
                 "SplineProgramme"
             )
-        numbers = {
-            n: x
-            for n in type(self)._children
-            if n != "programme" and (x := getattr(self, n)) is not None
-        }
+        numbers = {n: getattr(self, n) for n in type(self)._children if n != "programme"}
         if not all(is_concrete(x) for x in numbers.values()):
             return
         if found := self._problems(**{n: float(x) for n, x in numbers.items()}):
@@ -126,8 +122,7 @@ class Follower(Part):
 
     def geometry(self, angle: Any) -> CamGeometry:
         """Profile, pitch curve, pressure angle and curvature at cam angles [rad] of any shape."""
-        kind = jnp.result_type(angle, jnp.result_type(float))
-        return _geometry(self, jnp.asarray(angle, kind))
+        return _geometry(self, floating(angle))
 
     def profile(self, n: int = 360) -> Array:
         """Points (n, 2) [m] of the closed profile, counterclockwise, the first not repeated.

@@ -85,7 +85,7 @@ class PeriodicProgramme(Part):
 
     def __call__(self, angle: Any) -> Array:
         """The displacement [m or rad] at cam angles [rad] of any shape."""
-        return _displacement(self, _floating(angle))
+        return _displacement(self, floating(angle))
 
     def rates(self, angle: Any) -> ProgrammeRates:
         """Displacement, velocity, acceleration and jerk over the cam's angle.
@@ -95,7 +95,7 @@ class PeriodicProgramme(Part):
         Args:
             angle: of the cam [rad], of any shape.
         """
-        return _rates(self, _floating(angle))
+        return _rates(self, floating(angle))
 
     def at_speed(self, speed: Any, start: Any = 0.0) -> tuple[Any, Any]:
         """The displacement as a course in time, (function, params), while the cam turns steadily.
@@ -468,7 +468,8 @@ def _check_points(angles: Any, *columns: Any) -> None:
         )
 
 
-def _floating(angle: Any) -> Array:
+def floating(angle: Any) -> Array:
+    """Angles as an array of floating numbers, in their precision if they have one."""
     angle = jnp.asarray(angle)
     kind = angle.dtype if jnp.issubdtype(angle.dtype, jnp.floating) else jnp.result_type(float)
     return angle.astype(kind)

@@ -98,7 +98,7 @@ def test_curvature_is_that_of_circles_through_neighbours(name):
         radius = np.prod(sides, axis=0) / (2.0 * turn)
         np.testing.assert_allclose(getattr(found, f"{field}_radius"), radius, rtol=1e-5)
     _, push = oracle.contact(z, angle)
-    point = oracle.turned(*np.asarray(found.profile).T, -angle if z.clockwise else angle)
+    point = oracle.turned(np.asarray(found.profile), -angle if z.clockwise else angle)
     motion = np.array([0.0, 1.0]) + 0 * point
     if z.distance:
         where = oracle.place(z, angle) if z.kind.endswith("Roller") else point
@@ -132,6 +132,12 @@ def test_formulas_of_text_books():
     lean = np.arccos((0.1**2 + 0.08**2 - 0.052**2) / (2 * 0.1 * 0.08)) + swing
     wanted = (0.08 * (1 + swing1) - 0.1 * np.cos(lean)) / (0.1 * np.sin(lean))
     np.testing.assert_allclose(np.tan(arm), wanted, rtol=0, atol=1e-13)
+
+
+def test_float32_stays_float32():
+    one = jax.tree.map(jnp.float32, follower(CAMS["flat"]))
+    for curve in (profile_curve(jnp.float32(0.3), one), one.geometry(jnp.float32(0.3)).profile):
+        assert curve.dtype == jnp.float32
 
 
 def test_an_eccentric_disc():

@@ -56,7 +56,7 @@ def extreme_parameter(
         reach = (end - start) / (count - 1)
         return u - jnp.clip(miss / slope, -reach, reach)
 
-    u = lax.fori_loop(0, _NEWTON_STEPS, step, u)
+    u = jnp.asarray(lax.fori_loop(0, _NEWTON_STEPS, step, u))
     converged = jnp.abs(error(u)[0]) < 1e3 * jnp.finfo(u.dtype).eps
     return jnp.where(converged, u, jnp.nan)
 
