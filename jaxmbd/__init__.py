@@ -11,6 +11,7 @@ from jaxmbd.plumbing.imports import on_use
 if TYPE_CHECKING:
     from jaxmbd import (
         campaign,
+        cams,
         design,
         identification,
         ml,
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
         DamperCurve,
         Drive,
         Fixed,
+        FlatFollower,
         Free,
         Gear,
         GearMesh,
@@ -191,6 +193,7 @@ __all__ = [
     "PointOnPlane",
     "PointOnCurve",
     "Cam",
+    "FlatFollower",
     "ParallelAxes",
     "PerpendicularAxes",
     # describe: couplings and drives
@@ -338,6 +341,7 @@ __all__ = [
     "design",
     "suspension",
     "synthesis",
+    "cams",
     "identification",
     # learn: environments
     "ml",
@@ -377,7 +381,7 @@ __getattr__, __dir__ = on_use(
         ),
         "model": (
             "Actuator AntiRollBar Armature Belt Body BodyActuator BumpStop Bushing Cam "
-            "Coupling Cylindrical DamperCurve Drive Fixed Free Gear GearMesh Helical "
+            "Coupling Cylindrical DamperCurve Drive Fixed FlatFollower Free Gear GearMesh Helical "
             "JointDrag JointFriction JointLimit JointTorque Mechanism PacejkaTyre ParallelAxes "
             "PerpendicularAxes Planar PointDrive PointForce PointOnCurve PointOnLine PointOnPlane "
             "Prismatic RackAndPinion "

@@ -15,8 +15,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # share the last place with cli.
 LAYERS = (
     "plumbing lanes numerics spatial model graph kinematics dynamics formulations analysis observe "
-    "zoo io variables tolerances sampling statistics design suspension synthesis identification "
-    "campaign torch report viz ml cli"
+    "zoo io variables tolerances sampling statistics design suspension synthesis cams "
+    "identification campaign torch report viz ml cli"
 ).split()
 LAST = ("", "__main__")
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(LAST, len(LAYERS) - 1)

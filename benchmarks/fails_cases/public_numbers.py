@@ -20,7 +20,7 @@ import jaxmbd as mbd
 
 PACKAGES = (
     "suspension", "synthesis", "identification", "statistics", "sampling", "tolerances", "design",
-    "campaign", "ml",
+    "campaign", "ml", "cams",
 )  # fmt: skip
 NO_NUMBER = frozenset(
     {
@@ -42,7 +42,7 @@ NO_NUMBER = frozenset(
         "statistics.output_values", "statistics.varying", "sampling.as_distribution",
         "sampling.components", "sampling.design_of", "sampling.distribution_of",
         "campaign.corner_study", "campaign.shown", "campaign.status_line",
-        "ml.lane_keys", "ml.cart_pole", "ml.five_bar_reach",
+        "cams.cam_mechanism", "ml.lane_keys", "ml.cart_pole", "ml.five_bar_reach",
         # of an earlier run, a rule, or a type
         "campaign.Interrupted", "campaign.Rerun", "campaign.StoreDiffers", "campaign.StoreError",
     }
@@ -62,7 +62,8 @@ NO_RESULT = frozenset(
         "design.Evaluation", "design.Scatter", "design.MovedTogether", "design.Unknowns",
         "design.Within", "identification.Measured", "campaign.Study",
         "ml.Environment", "ml.GymnasiumEnv", "ml.GymnasiumVectorEnv",
-        "ml.BraxEnv", "ml.BraxState", "ml.Agent", "ml.Learned",
+        "cams.Dwell", "cams.Rise", "cams.Return", "cams.PeriodicProgramme", "cams.Follower",
+        "cams.Roller", "ml.BraxEnv", "ml.BraxState", "ml.Agent", "ml.Learned",
     }
 )  # fmt: skip
 """Public classes that describe what is asked, not what is found."""
@@ -70,7 +71,7 @@ NO_RESULT = frozenset(
 NOT_ASKED = frozenset(
     "about program predictor information problem limits corner records fit noise name axis "
     "unit_shape steps in_units seconds motion optimality what over iterations hits starts "
-    "unseen".split()
+    "unseen with_fields guide_joint contact_joint sense".split()
 )
 """Fields, properties and methods that are no numbers of the mechanism.
 

@@ -16,8 +16,8 @@ TREE = (
 )  # fmt: skip
 CUT = (
     "Spherical", "Universal", "Cylindrical", "Planar", "Rod", "Revolute", "Prismatic", "Helical",
-    "Fixed", "PointOnLine", "PointOnPlane", "PointOnCurve", "Cam", "ParallelAxes",
-    "PerpendicularAxes",
+    "Fixed", "PointOnLine", "PointOnPlane", "PointOnCurve", "Cam", "FlatFollower",
+    "ParallelAxes", "PerpendicularAxes",
 )  # fmt: skip
 DRIVEN = ("Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Planar")
 RUBBING = ("Revolute", "Prismatic", "Cylindrical")
@@ -188,6 +188,9 @@ class _Builder:
             case "Cam":
                 where = at + [0.6, 0, 0.1]
                 return make(a, b, at, where, circle, 0.5, normal=(0, 0, 1), radius=0.1, samples=12)
+            case "FlatFollower":
+                where = at + [0.1, 0.5, 0.2]
+                return make(a, b, at, where, circle, 0.5, normal=(0, 1, 0), samples=12)
             case "ParallelAxes":
                 return make(a, b, axis)
             case "PerpendicularAxes":

@@ -40,6 +40,7 @@ from jaxmbd.observe.experiment import (
 from jaxmbd.observe.forces import (
     AxialForce,
     ClosureError,
+    ContactForce,
     DriveEffort,
     DrivingPower,
     Element,
@@ -82,6 +83,7 @@ __all__ = [
     "Axis",
     "Camber",
     "ClosureError",
+    "ContactForce",
     "Coordinate",
     "CoordinateRate",
     "Declaration",

@@ -156,6 +156,39 @@ class AxialForce(Observable):
         return unknown("rod", self.rod, [e.name for e in mech.structure.joints if is_rod(e.kind)])
 
 
+def is_contact(kind: type[Joint]) -> bool:
+    """Whether a type of joint holds by one push between its bodies, at a surface."""
+    return kind.rows == ("force",) and not is_rod(kind)
+
+
+@dataclass(frozen=True)
+class ContactForce(Observable):
+    """The push of a on b along the normal of a contact [N]; a real one opens where it is negative.
+
+    Of a cam and its follower, or of any joint that is one force row but a rod. In a sweep or at
+    rest it is the static one; `Reaction` says when it is not determined.
+
+    Example:
+        >>> from jaxmbd.observe import ContactForce
+        >>> ContactForce("contact").min().how
+        'min'
+    """
+
+    joint: str
+
+    def value(self, at: Snapshot) -> Array:
+        rows = at.motion.top.layout[self.joint].rows
+        assert rows is not None
+        return at.lam[rows][0]
+
+    def about(self, mech: Mechanism) -> Output:
+        return Output("N", f"push of {self.joint}, positive where it presses")
+
+    def problems(self, mech: Mechanism) -> list[str]:
+        contacts = [e.name for e in mech.structure.joints if is_contact(e.kind)]
+        return unknown("contact", self.joint, contacts)
+
+
 @dataclass(frozen=True)
 class DriveEffort(Observable):
     """The effort of a drive of the mechanism [N·m or N], along its coordinate.

@@ -70,12 +70,13 @@ def joint_of(cls, a, b):
             given[name] = "hub" if name == "at" else numbers(3)
         elif name in cls.numbers:
             given[name] = abs(numbers())
-        elif name in ("curve", "params", "interval", "samples"):
+        elif name in ("curve", "params", "interval", "samples", "pitch"):
             given[name] = {
                 "curve": spiral,
                 "params": {"a": numbers()},
                 "interval": (0.1, 2.0),
                 "samples": 7,
+                "pitch": True,
             }[name]
         elif name == "axis_b" and "axis" in given and cls is not mbd.Helical:
             given[name] = given["axis"] + 0.01 * numbers(3)

@@ -13,6 +13,7 @@ from jaxmbd import lanes
 from jaxmbd.dynamics.forward import _accelerations
 from jaxmbd.formulations import absolute_accelerations
 from jaxmbd.kinematics import motion_state
+from jaxmbd.model.joints.flat_follower import extreme_parameter
 from jaxmbd.model.joints.point_on_curve import nearest_parameter
 
 A, B = (0.1, -0.3, 0.2), (0.6, 0.2, 0.5)
@@ -39,6 +40,11 @@ NORMAL = np.array([0.4 * np.cos(0.4), 0.7 * np.sin(0.4)]) / np.hypot(
 ROLLER = tuple(
     np.add(A, [0.7 * np.cos(0.4) + 0.05 * NORMAL[0], 0.4 * np.sin(0.4) + 0.05 * NORMAL[1], 0.0])
 )
+FACE = np.array([np.cos(0.9), np.sin(0.9), 0.2])
+AT_FACE = np.arctan2(0.4 * FACE[1], 0.7 * FACE[0])  # where the ellipse is farthest along it
+ON_FACE = tuple(
+    np.add(A, [0.7 * np.cos(AT_FACE), 0.4 * np.sin(AT_FACE), 0.0]) + np.cross(FACE, (0.1, 0.3, 0.2))
+)
 ROWS = {
     "perpendicular": lambda: mbd.PerpendicularAxes("a", "b", (1, 0, 0.2), (-0.2, 0.5, 1)),
     "angle": lambda: mbd.PerpendicularAxes("a", "b", (0, 0, 1), (0, 1, 1), angle=np.pi / 4),
@@ -48,6 +54,9 @@ ROWS = {
     "plane": lambda: mbd.PointOnPlane("a", "b", A, (1, 2, -1)),
     "curve": lambda: mbd.PointOnCurve("a", "b", A, HELIX_POINT, helix, 0.2),
     "cam": lambda: mbd.Cam("a", "b", A, ROLLER, ellipse, jnp.array([0.7, 0.4]), radius=0.05),
+    "flat": lambda: mbd.FlatFollower(
+        "a", "b", A, ON_FACE, ellipse, jnp.array([0.7, 0.4]), normal=FACE
+    ),
 }
 
 
@@ -111,7 +120,9 @@ def test_the_rows_are_the_derivatives_of_the_residual(kind):
     assert np.all(np.isfinite(lam))
 
 
-@pytest.mark.parametrize("kind", ["perpendicular", pytest.param("cam", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["perpendicular", *(pytest.param(n, marks=pytest.mark.slow) for n in ("cam", "flat"))]
+)
 def test_absolute_coordinates_agree(kind):
     """Newton-Euler in absolute coordinates differentiates the residual: it knows no wrenches."""
     mech = two_bodies(ROWS[kind]())
@@ -188,6 +199,40 @@ def test_a_point_on_a_line_and_an_axis_make_a_cylindrical_joint():
     np.testing.assert_allclose(
         reaction["axis"][:3] + reaction["line"][:3], one[:3], rtol=0, atol=1e-11
     )
+
+
+def test_a_pitch_curve_is_that_of_the_rollers_centre():
+    """A circle of radius r under a roller of radius s, and its pitch circle of radius r + s."""
+    start = (0.0, 0.4, 0.0)
+
+    def height(cam):
+        parts = {"shaft": mbd.Body(1.0), "valve": mbd.Body(0.3, start)}
+        joints = {
+            "bearing": mbd.Revolute("ground", "shaft", (0, 0, 0), (0, 0, 1)),
+            "guide": mbd.Prismatic("ground", "valve", start, (0, 1, 0)),
+            "cam": cam,
+        }
+        mech = mbd.Mechanism(parts, joints)
+        return mbd.assemble(mech, known={"bearing": 1.0}).q[1], mech.joints["cam"].looks()
+
+    ends = ("shaft", "valve", (0, 0, 0), start, eccentric)
+    by_profile, looks = height(mbd.Cam(*ends, {"r": 0.3, "e": 0.12}, radius=0.05))
+    by_pitch, same = height(mbd.Cam(*ends, {"r": 0.35, "e": 0.12}, radius=0.05, pitch=True))
+    np.testing.assert_allclose(by_pitch, by_profile, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(same[0].detail, looks[0].detail, rtol=0, atol=1e-15)
+    assert same[1].detail == looks[1].detail == 0.05
+
+
+def test_a_flat_face_fails_safely_where_its_contact_is_not_found():
+    """A corner of the curve: its tangent jumps across the one that is sought."""
+
+    def corner(u, params):
+        return jnp.stack([jnp.cos(u), jnp.sin(u) - 0.5 * jnp.abs(jnp.cos(u)), 0.0 * u])
+
+    n = jnp.array([0.0, 1.0, 0.0])
+    assert jnp.isnan(extreme_parameter(corner, (0.0, 2 * np.pi, 33), n, None))
+    found = extreme_parameter(ellipse, (0.0, 2 * np.pi, 33), n, jnp.array([0.7, 0.1]))
+    np.testing.assert_allclose(found, np.pi / 2, rtol=1e-14)
 
 
 @pytest.mark.slow
@@ -369,6 +414,7 @@ def test_a_planar_loop_closed_by_a_point_on_a_line_is_not_redundant():
         (lambda: mbd.Cam("a", "b", A, B, ellipse, np.ones(2), interval=(1.0, 0.0)), "increasing"),
         (lambda: mbd.Cam("a", "b", A, B, ellipse, np.ones(2), samples=2), "at least 3"),
         (lambda: mbd.Cam("a", "b", A, B, ellipse, np.ones(2), radius=np.nan), "must be finite"),
+        (lambda: mbd.FlatFollower("a", "b", A, B, ellipse, np.ones(2), samples=2), "at least 3"),
     ],
 )
 def test_bad_rows_are_refused(row, text):

@@ -3,6 +3,7 @@
 from jaxmbd.model.joints.base import Joint
 from jaxmbd.model.joints.cylindrical import Cylindrical
 from jaxmbd.model.joints.fixed import Fixed
+from jaxmbd.model.joints.flat_follower import FlatFollower
 from jaxmbd.model.joints.free import Free
 from jaxmbd.model.joints.helical import Helical
 from jaxmbd.model.joints.parallel_axes import ParallelAxes
@@ -34,6 +35,7 @@ JOINT_TYPES: dict[str, type[Joint]] = {
         PointOnPlane,
         PointOnCurve,
         Cam,
+        FlatFollower,
         ParallelAxes,
         PerpendicularAxes,
     )

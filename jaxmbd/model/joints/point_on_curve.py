@@ -33,6 +33,11 @@ Curve = Callable[[Array, Any], Array]
 _NEWTON_STEPS = 8
 
 
+def points_of(curve: Curve, u: Array, params: Any) -> Array:
+    """Points (n, 3) of a curve at parameters (n,): the curve is traced once."""
+    return jax.vmap(lambda s: jnp.asarray(curve(s, params)))(u)
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def nearest_parameter(
     curve: Curve, search: tuple[float, float, int], x: Array, params: Any
@@ -50,10 +55,9 @@ def nearest_parameter(
         params: of the curve.
     """
     start, end, count = search
-    trials = np.linspace(start, end, count)
-    away = [jnp.asarray(curve(jnp.asarray(s, x.dtype), params)) - x for s in trials]
-    nearest = jnp.argmin(jnp.stack([a @ a for a in away]))
-    u = jnp.asarray(trials, x.dtype)[nearest]
+    trials = jnp.linspace(start, end, count, dtype=x.dtype)
+    away = points_of(curve, trials, params) - x
+    u = trials[jnp.argmin(jnp.sum(away * away, axis=1))]
 
     def step(_: Any, u: Array) -> Array:
         value, rate, second = value_and_rates(curve, u, params)
@@ -82,7 +86,7 @@ def _nearest_parameter_jvp(curve: Curve, search: Any, primals: Any, tangents: An
     return u, -change / (rate @ rate + (value - x) @ second)
 
 
-class _CurveJoint(Condition):
+class CurveJoint(Condition):
     """Base of the constraints between a point of b and a curve fixed in a."""
 
     at_a: Any = eqx.field(converter=point)
@@ -112,8 +116,7 @@ class _CurveJoint(Condition):
         raise ValueError("its curve is a function, whose mirror image has to be given")
 
     def looks(self) -> tuple[Look, ...]:
-        trials = np.linspace(*self.interval, 4 * self.samples)
-        path = jax.vmap(lambda u: jnp.asarray(self.curve(u, self.params)))(jnp.asarray(trials))
+        path = points_of(self.curve, jnp.linspace(*self.interval, 4 * self.samples), self.params)
         return Look("curve", "a", detail=path), Look("ball", "b")
 
     def foot(self, x: Array) -> tuple[Array, Array]:
@@ -124,7 +127,7 @@ class _CurveJoint(Condition):
         return value, unit(rate)
 
 
-class PointOnCurve(_CurveJoint):
+class PointOnCurve(CurveJoint):
     """A point of b stays on a curve fixed in a: two force rows; never a tree joint.
 
     ``e1 · (x − c(u)) = e2 · (x − c(u)) = 0`` for b's point x, with e1 and e2 perpendicular to the
@@ -167,14 +170,15 @@ class PointOnCurve(_CurveJoint):
         return wrench_columns([jnp.zeros_like(e1)] * 2, [r_a @ e1, r_a @ e2])
 
 
-class Cam(_CurveJoint):
+class Cam(CurveJoint):
     """A cam: a point of b, or a roller about it, stays on a plane curve of a; one force row.
 
     ``n · (x − c(u)) = radius`` with n the curve's normal in its plane, at the point c(u) nearest to
     b's point x: the signed distance, whose gradient is n. For a curve that runs counterclockwise
     about `normal` n points outward, and the multiplier [N] is positive where the cam pushes the
     follower. The constraint is bilateral: with a negative multiplier a real follower would lift
-    off. Motion along `normal` is free.
+    off. Motion along `normal` is free. With ``pitch=True`` the curve is the roller's centre's own,
+    ``n · (x − c(u)) = 0``: the same push without the curve's derivatives in the profile.
 
     Attributes:
         a, b: names of the cam's body and of the follower's.
@@ -185,6 +189,8 @@ class Cam(_CurveJoint):
         params: a pytree of numbers handed to `curve`.
         normal: of the curve's plane, as drawn, (3,), or the names of two points.
         radius: of the roller [m]; zero for a knife edge.
+        pitch: whether the curve is the path of the roller's centre on the cam (the pitch curve)
+            instead of the profile.
         interval, samples: see `PointOnCurve`.
 
     Example:
@@ -199,6 +205,7 @@ class Cam(_CurveJoint):
 
     normal: Any = eqx.field(converter=direction, default=(0.0, 0.0, 1.0), kw_only=True)
     radius: Any = eqx.field(converter=number, default=0.0, kw_only=True)
+    pitch: bool = eqx.field(static=True, default=False, kw_only=True)
 
     nv: ClassVar[int] = 5
     rows: ClassVar[tuple[str, ...]] = ("force",)
@@ -208,9 +215,20 @@ class Cam(_CurveJoint):
 
     def looks(self) -> tuple[Look, ...]:
         path, knife = super().looks()
+        if self.pitch:
+            path = path._replace(detail=self._profile())
         if is_concrete(self.radius) and not self.radius > 0.0:
             return path, knife
         return path, Look("roller", "b", self.normal, self.radius)
+
+    def _profile(self) -> Array:
+        """Points (n, 3) [m] of the profile that belongs to a pitch curve."""
+
+        def point(u: Array) -> Array:
+            centre, rate, _ = value_and_rates(self.curve, u, self.params)
+            return centre - self.radius * cross(unit(rate), unit(jnp.asarray(self.normal)))
+
+        return jax.vmap(point)(jnp.linspace(*self.interval, 4 * self.samples))
 
     def _outward(self, x: Array) -> tuple[Array, Array]:
         """Foot point, and the outward normal there, for a point in a's axes."""
@@ -222,7 +240,8 @@ class Cam(_CurveJoint):
     def residual(self, r_a: Array, r_b: Array, d: Array, drawn: Array) -> Array:
         x = r_a.T @ d
         foot, outward = self._outward(x)
-        return (outward @ (x - foot) - self.radius)[None]
+        distance = outward @ (x - foot)
+        return (distance if self.pitch else distance - self.radius)[None]
 
     def wrenches(self, r_a: Array, r_b: Array, d: Array) -> Array:
         force = r_a @ self._outward(r_a.T @ d)[1]
