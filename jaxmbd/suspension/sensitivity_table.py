@@ -171,7 +171,7 @@ class Sensitivities:
             ...     mbd.zoo.multi_link(), vary="points/tierod_inboard", observe=["toe"],
             ...     travel=[0.0], steps={"points/*": "2 mm"})
             >>> head, rows = found.factor_rows()
-            >>> head, rows[0]
+            >>> head[:3], rows[0][:3]
             (['factor', 'step', 'toe'], ['', '', 'deg'])
         """
         rows = _Rows.of(self)
