@@ -263,7 +263,7 @@ class Axle:
         inner, outer = way * np.where(left, a, c), way * np.where(left, c, a)
         at = np.where(left[:, None], q, p)
         ideal = angle(1.0 + 0.0 * inner, np.cos(inner) / np.sin(inner) + track / roles.wheelbase)
-        ideal = ideal - np.pi * (ideal.real > 0.5 * np.pi)
+        ideal = ideal - np.pi * (inner.real < 0.0)
         straight = (np.abs((a + c).real) < 2e-9) | (np.minimum(inner.real, outer.real) < 1e-9)
         reach = (line - at[:, 0]) / np.sin(outer)
         size = np.where((line - at[:, 0]).real / np.sin(outer).real < 0.0, -reach, reach)

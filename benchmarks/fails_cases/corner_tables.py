@@ -253,9 +253,10 @@ def _turns(b: Any, left: Any, right: Any, drawn: Any, name: str) -> Any:
     way = ahead if to_left else -ahead
     inner, outer = (a, c) if to_left else (c, a)
     at_in, at_out = (p, q) if to_left else (q, p)
-    ideal = np.arctan2(1.0, 1.0 / np.tan(way * inner) + track / b.corner.wheelbase)
-    if ideal > np.pi / 2:
-        ideal -= np.pi
+    ideal = way * inner
+    if ideal != 0.0:  # where the cotangents of both differ by the track over the wheelbase
+        below = np.pi * (ideal < 0.0)
+        ideal = np.arctan2(1.0, 1.0 / np.tan(ideal) + track / b.corner.wheelbase) - below
 
     def centre(angle: Any, at: Any) -> Any:
         """Where the normal ``(−sin, cos)`` through the contact meets the line."""

@@ -34,7 +34,7 @@ GRAVITY = np.array([0.0, 0.0, -9.81])
 CASES, NEAR = 3, 4
 FORCES = "vertical", "lateral", "braking", "driving", "centre_x", "centre_y", "centre_z"
 MOMENTS = "aligning", "overturning", "torque"
-KINDS = tuple(n for n in corner_kinds.KINDS if n != "strut")
+KINDS = tuple(corner_kinds.KINDS)
 
 
 class Member(NamedTuple):
@@ -64,6 +64,19 @@ def slide(a: str, b: str, at: Any, axis: Any) -> Member:
     forces = np.vstack([across, np.zeros((3, 3)), [axis]])
     moments = np.vstack([np.zeros((2, 3)), np.eye(3), np.zeros((1, 3))])
     return Member(a, b, at, np.hstack([moments, forces]))
+
+
+def universal(a: str, b: str, at: Any, first: Any, second: Any) -> Member:
+    """Three forces, and the moment across both axes."""
+    moment = np.concatenate([np.cross(first, second), np.zeros(3)])
+    return Member(a, b, at, np.vstack([np.hstack([np.zeros((3, 3)), np.eye(3)]), moment]))
+
+
+def sleeve(a: str, b: str, at: Any, axis: Any) -> Member:
+    """Forces and moments across an axis."""
+    across = np.array(oracle.across(np.asarray(axis, float)[None])).reshape(2, 3)
+    none = np.zeros((2, 3))
+    return Member(a, b, at, np.vstack([np.hstack([none, across]), np.hstack([across, none])]))
 
 
 def rod(a: str, b: str, start: Any, end: Any) -> Member:
@@ -144,7 +157,7 @@ class Corners:
 
         found: dict[str, Member] = {}
         for arm, k in (("upper", "u"), ("lower", "l")):
-            if "ub" not in p or f"{k}f" not in p or arm not in mech.structure.bodies:
+            if f"{k}b" not in p or f"{k}f" not in p or arm not in mech.structure.bodies:
                 continue
             on = "ub2" if arm == "upper" else "lb"
             axis = unit(p[f"{k}f"] - p[f"{k}r"])
@@ -156,6 +169,12 @@ class Corners:
         if "i1" in p:
             for n in corner_kinds.LINKS:
                 found[n] = rod("ground", "upright", p[f"i{n}"], at("upright", p[f"o{n}"]))
+        if "foot" in p:
+            line, ahead = unit(p["top"] - at("upright", p["foot"])), np.array([1.0, 0.0, 0.0])
+            turns["strut"] = np.eye(3), p["top"], p["top"]  # its weight is at that point
+            second = unit(np.cross(ahead, line))
+            found["top"] = universal("ground", "strut", p["top"], ahead, second)
+            found["strut"] = sleeve("upright", "strut", p["top"], line)
         if "af" in p:
             found["arm"] = hinge("ground", "upright", p["af"], unit(p["af"] - p["ar"]))
         elif "rack" in mech.structure.bodies:

@@ -48,14 +48,18 @@ def _add_soften(commands: Any) -> None:
         "Replace joints by springs along what they hold: a rate for forces (N/m, N/mm) and, where\n"
         "the joint holds angles, one for moments (N m/rad, N m/deg). All commands take the model\n"
         "that is written; with --settle they let it come to rest.\n"
+        "Six rates are those of a bushing at the joint's point, along x, y, z and about them; of\n"
+        "several bushings in place of a joint JOINT:POINT says where each is.\n"
         "--wheel-load preloads the springs so that the car stands as drawn on its bushings, too.",
         "jaxmbd soften corner.json lower_arm='10 kN/mm, 3 kN m/deg' upper_arm_ball='20 kN/mm' \\\n"
         "  --out soft.json\n"
         "jaxmbd soften axle.json 'left_lower_arm=10 kN/mm, 3 kN m/deg' \\\n"
-        "  'right_lower_arm=10 kN/mm, 3 kN m/deg' --wheel-load '4 kN' --out soft.json",
+        "  'right_lower_arm=10 kN/mm, 3 kN m/deg' --wheel-load '4 kN' --out soft.json\n"
+        "jaxmbd soften corner.json --out soft.json \\\n"
+        "  lower_arm:lower_arm_front='1 kN/mm, 8 kN/mm, 8 kN/mm, 1 N m/deg, 2 N m/deg, 2 N m/deg'",
     )
     parser.add_argument("model", help=NAMES)
-    parser.add_argument("joints", nargs="+", metavar="JOINT=RATES")
+    parser.add_argument("joints", nargs="+", metavar="JOINT[:POINT]=RATES")
     parser.add_argument("--wheel-load", metavar="FORCE", help="on each wheel, carried as drawn")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model, .json")
     add_overwrite(parser)
@@ -70,16 +74,51 @@ def _soften(options: argparse.Namespace, printer: Printer) -> int:
 
     mech, roles = suspension_of(options.model, printer)
     rates = assigned(options.joints, "soften", "JOINT=RATES, as lower_arm='10 kN/mm, 3 kN m/deg'")
-    found = {}
-    for joint, text in rates.items():
-        found[joint] = _rates(mech, joint, text)
-        mech = soften(mech, joint, found[joint])
+    found, bushings = {}, {}
+    for name, text in rates.items():
+        joint, colon, point = name.partition(":")
+        if colon or text.count(",") == 5:
+            bushings[name], found[name] = _bushing(mech, joint, point, text)
+        else:
+            found[name] = _rates(mech, joint, text)
+    joints = list(dict.fromkeys(name.partition(":")[0] for name in found))
+    if both := [n for n in joints if n in rates and any(x.startswith(f"{n}:") for x in rates)]:
+        raise ValueError(f"{both[0]} is given with points and without; name the point of each")
+    for joint in joints:
+        own = {n.replace(":", "_"): x for n, x in bushings.items() if n.partition(":")[0] == joint}
+        mech = soften(mech, joint, 1.0 if own else found[joint])
+        if own:
+            mech = mech.replace(forces={joint: None, **own})
     if options.wheel_load is not None:
         load = in_si(options.wheel_load, "N", "--wheel-load")
         mech = preloaded(mech, roles, load, settle=True)
     write_suspension(options.out, mech, roles, printer)
     printer.result({"file": options.out, "rates": found})
     return FINE
+
+
+def _bushing(mech: Any, joint: str, point: str, text: str) -> tuple[Any, list[float]]:
+    """A bushing of six rates in place of a joint, and the rates [N·m/rad; N/m]."""
+    from jaxmbd.model import Bushing
+
+    problems = unknown("joint", joint, [e.name for e in mech.structure.joints])
+    problems += unknown("point", point, mech.structure.points) if point else []
+    if problems:
+        raise ValueError(problems[0])
+    parts = [_rate(part.strip()) for part in text.split(",")]
+    if [kind for kind, _ in parts] != ["force"] * 3 + ["moment"] * 3:
+        raise ValueError(
+            f"{joint}={text!r}: a bushing has six rates: along x, y, z in N/m or N/mm, then about "
+            "x, y, z in N m/rad or N m/deg"
+        )
+    old, rates = mech.joints[joint], [rate for _, rate in parts]
+    at = point or old.points.get("at")
+    if at is None:
+        raise ValueError(
+            f"{joint} is a {type(old).__name__}: it has two ends; give one rate in N/mm"
+        )
+    stiffness = [*rates[3:], *rates[:3]]
+    return Bushing(old.a, old.b, at, stiffness), stiffness
 
 
 def _rates(mech: Any, joint: str, text: str) -> tuple[float, float]:

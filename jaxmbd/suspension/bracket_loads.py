@@ -7,13 +7,14 @@ does not say: it depends on the axial rates of the bushings, and is the other wa
 first play. Here each gets half, as two equal bushings share it; who sizes a bracket for the worst
 adds the other half, which ``<joint>_axial`` tells.
 
-*Mounts*. Where a joint and a spring end at one point of the chassis, as at the top of a strut, the
-chassis feels their sum.
+*Mounts*. Where joints and springs end at one point of the chassis, as at the top of a strut, the
+chassis feels their sum: of a rod its tension, of a hinge through two points the share of its
+bracket there, of another joint its whole force.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmbd.model import Mechanism, PointRef, SpringDamper, Toward, distance
-from jaxmbd.observe import AxialForce, Element, Observable, Output, Reaction, Snapshot
+from jaxmbd.observe import AxialForce, Element, Observable, Output, Reaction, Snapshot, is_rod
 from jaxmbd.spatial import cross, unit
 from jaxmbd.suspension.corner import Corner
 
@@ -54,17 +55,20 @@ class _Bracket(Observable):
     axis: str
 
     def value(self, at: Snapshot) -> Array:
+        force, axial = self.force(at)
+        return axial if self.axis == "axial" else _part(force, self.axis)
+
+    def force(self, at: Snapshot) -> tuple[Array, Array]:
+        """The force (3,) on body b, and that along the axis which both brackets share."""
         wrench, body = at.reactions[self.joint], at.mech.joint(self.joint).a
         near, other = (at.motion.position(body, name) for name in self.points)
         d = other - near
         along = unit(d)
         axial = along @ wrench[3:]
-        if self.axis == "axial":
-            return axial
         across = cross(wrench[:3], d) / (d @ d)
         if not self.far:
             across = wrench[3:] - axial * along - across
-        return _part(across + 0.5 * axial * along, self.axis)
+        return across + 0.5 * axial * along, axial
 
     def about(self, mech: Mechanism) -> Output:
         body = mech.joints[self.joint].b
@@ -81,12 +85,20 @@ class _Bracket(Observable):
 
 
 class _Pull(NamedTuple):
-    """A spring that ends at a mount: its name, whether it is locked as a rod, its other end."""
+    """A rod or a spring that ends at a mount: its name, whether it is a rod, its other end."""
 
     name: str
-    locked: bool
+    rod: bool
     body: str
     point: Any
+
+
+class _Hold(NamedTuple):
+    """A joint that holds a mount: its name, the sign of its reaction there, its bracket if any."""
+
+    name: str
+    sign: float
+    bracket: _Bracket | None
 
 
 @dataclass(frozen=True)
@@ -96,46 +108,62 @@ class _Mount(Observable):
     Attributes:
         body: that body.
         point: name of the point.
-        joints: names, and the sign of their reaction there.
-        springs: those that end there.
+        joints: those that hold it there.
+        pulls: rods and springs that end there.
         axis: "norm", "x", "y", "z".
     """
 
     body: str
     point: str
-    joints: tuple[tuple[str, float], ...]
-    springs: tuple[_Pull, ...]
+    joints: tuple[_Hold, ...]
+    pulls: tuple[_Pull, ...]
     axis: str
 
     def value(self, at: Snapshot) -> Array:
         here = at.motion.position(self.body, self.point)
-        force = sum(sign * at.reactions[name][3:] for name, sign in self.joints)
-        for spring in self.springs:
-            what = AxialForce(spring.name) if spring.locked else Element(spring.name)
-            there = at.motion.position(spring.body, spring.point)
+        force: Any = 0.0
+        for name, sign, bracket in self.joints:
+            own = at.reactions[name][3:] if bracket is None else bracket.force(at)[0]
+            force = force + sign * own
+        for pull in self.pulls:
+            what = AxialForce(pull.name) if pull.rod else Element(pull.name)
+            there = at.motion.position(pull.body, pull.point)
             force = force + what.value(at) * unit(there - here)
         return _part(jnp.asarray(force), self.axis)
 
     def about(self, mech: Mechanism) -> Output:
-        names = ", ".join([*(n for n, _ in self.joints), *(s.name for s in self.springs)])
+        names = ", ".join([*(x.name for x in self.joints), *(x.name for x in self.pulls)])
         of = "size" if self.axis == "norm" else f"{self.axis} component"
         return Output("N", f"force of {names} on {self.body} at {self.point}: {of}")
 
     def problems(self, mech: Mechanism) -> list[str]:
-        return [text for name, _ in self.joints for text in Reaction(name).problems(mech)]
+        return [text for x in self.joints for text in Reaction(x.name).problems(mech)]
 
 
 def bracket_loads(mech: Mechanism) -> dict[str, Observable]:
-    """Forces at both points of every hinge whose axis runs through two named points."""
+    """Forces at both points of every hinge whose axis runs through two named points.
+
+    A point that two hinges share has the hinge's name before its own.
+    """
+    hinges = _hinges(mech)
+    points = [p for ends in hinges.values() for p in ends]
     found: dict[str, Observable] = {}
+    for joint, ends in hinges.items():
+        for far, point in enumerate(ends):
+            own = point if points.count(point) == 1 else f"{joint}_{point}"
+            name = f"{own}_force"
+            found |= {_named(name, x): _Bracket(joint, bool(far), ends, x) for x in _AXES}
+        found[f"{joint}_axial"] = _Bracket(joint, False, ends, "axial")
+    return found
+
+
+def _hinges(mech: Mechanism) -> dict[str, tuple[str, str]]:
+    """Every hinge with the point that it is declared at and the other on its axis."""
+    found = {}
     for edge in mech.structure.joints:
         joint: Any = mech.joints[edge.name]
-        if joint.speeds != ("angle",) or (ends := _ends(joint)) is None:
-            continue
-        for far in (False, True):
-            name = f"{ends[far]}_force"
-            found |= {_named(name, x): _Bracket(edge.name, far, ends, x) for x in _AXES}
-        found[f"{edge.name}_axial"] = _Bracket(edge.name, False, ends, "axial")
+        if joint.speeds == ("angle",) and (ends := _ends(joint)) is not None:
+            found[edge.name] = ends
     return found
 
 
@@ -154,7 +182,7 @@ def _ends(joint: Any) -> tuple[str, str] | None:
 def mount_loads(
     mech: Mechanism, wheels: Sequence[Corner], locked: Iterable[Any]
 ) -> dict[str, Observable]:
-    """Forces on the chassis where a joint that holds a point and springs end together.
+    """Forces on the chassis where a joint that holds a point, or a rod, and springs end together.
 
     Args:
         mech: the corner or axle, with its springs.
@@ -163,29 +191,58 @@ def mount_loads(
     """
     found: dict[str, Observable] = {}
     for body in dict.fromkeys(c.chassis for c in wheels):
-        joints: dict[str, list[tuple[str, float]]] = {}
-        for edge in mech.structure.joints:
-            joint: Any = mech.joints[edge.name]
-            at = joint.points.get("at")
-            if body in (edge.a, edge.b) and isinstance(at, PointRef) and "force" in joint.rows:
-                joints.setdefault(at.name, []).append((edge.name, 1.0 if edge.b == body else -1.0))
-        for point, held in joints.items():
-            springs = tuple(_springs_at(mech, body, point, set(locked)))
-            if springs:
-                name = f"{point}_mount_force"
-                found |= {
-                    _named(name, x): _Mount(body, point, tuple(held), springs, x) for x in _AXES
-                }
+        held, rods = _holds(mech, body), _rods(mech, body)
+        springs = _springs(mech, body, set(locked))
+        for point in dict.fromkeys((*held, *rods)):
+            if point not in springs:
+                continue
+            joints = tuple(held.get(point, ()))
+            pulls = (*rods.get(point, ()), *springs[point])
+            name = f"{point}_mount_force"
+            found |= {_named(name, x): _Mount(body, point, joints, pulls, x) for x in _AXES}
     return found
 
 
-def _springs_at(mech: Mechanism, body: str, point: str, locked: set[Any]) -> Iterable[_Pull]:
-    """Springs with an end at a point of a body."""
-    for name in mech.structure.forces:
-        spring: Any = mech.forces[name]
-        if not isinstance(spring, SpringDamper):
+def _holds(mech: Mechanism, body: str) -> dict[str, list[_Hold]]:
+    """Joints that hold a body, by the name of its point."""
+    found: dict[str, list[_Hold]] = {}
+    hinges = _hinges(mech)
+    for edge in mech.structure.joints:
+        joint: Any = mech.joints[edge.name]
+        if body not in (edge.a, edge.b) or "force" not in joint.rows:
             continue
-        ends = [(spring.a, spring.at_a), (spring.b, spring.at_b)]
+        second = joint.points.get("at_b") if edge.b == body else None
+        at = second or joint.points.get("at")
+        sign = 1.0 if edge.b == body else -1.0
+        if ends := hinges.get(edge.name):
+            for far, point in enumerate(ends):
+                bracket = _Bracket(edge.name, bool(far), ends, "norm")
+                found.setdefault(point, []).append(_Hold(edge.name, sign, bracket))
+        elif isinstance(at, PointRef):
+            found.setdefault(at.name, []).append(_Hold(edge.name, sign, None))
+    return found
+
+
+def _rods(mech: Mechanism, body: str) -> dict[str, list[_Pull]]:
+    """Rods that end on a body, by the name of its point."""
+    joints = {e.name: mech.joints[e.name] for e in mech.structure.joints}
+    return _pulls(body, {n: (x, True) for n, x in joints.items() if is_rod(type(x))})
+
+
+def _springs(mech: Mechanism, body: str, locked: set[Any]) -> dict[str, list[_Pull]]:
+    """Springs that end on a body, by the name of its point."""
+    every = {n: mech.forces[n] for n in mech.structure.forces}
+    springs = {n: x for n, x in every.items() if isinstance(x, SpringDamper)}
+    return _pulls(body, {n: (x, n in locked) for n, x in springs.items()})
+
+
+def _pulls(body: str, elements: Mapping[str, tuple[Any, bool]]) -> dict[str, list[_Pull]]:
+    """What has two ends and pulls at a body, by the name of its point."""
+    found: dict[str, list[_Pull]] = {}
+    for name, (element, rod) in elements.items():
+        ends = [(element.a, element.at_a), (element.b, element.at_b)]
         for (own, here), (other, there) in (ends, ends[::-1]):
-            if own == body and isinstance(here, PointRef) and here.name == point:
-                yield _Pull(name, name in locked, other, getattr(there, "name", there))
+            if own == body and isinstance(here, PointRef):
+                pull = _Pull(name, rod, other, getattr(there, "name", there))
+                found.setdefault(here.name, []).append(pull)
+    return found

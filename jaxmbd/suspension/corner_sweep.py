@@ -15,6 +15,7 @@ from jaxmbd.observe import Curves, Experiment, Looked, Sweep, degrees_not_held, 
 from jaxmbd.plumbing import warn_user
 from jaxmbd.suspension.corner import Corner
 from jaxmbd.suspension.motions import held_joints, wheel_key
+from jaxmbd.suspension.plausible import warn_of_corner
 from jaxmbd.suspension.wheel_characteristics import CHARACTERISTICS, Characteristic, available
 
 TRAVEL = tuple(np.linspace(-0.06, 0.06, 13).round(6).tolist())
@@ -77,8 +78,9 @@ class CornerSweep(Sweep):
         return found or self.on(mech)[0].own_problems(mech)
 
     def warn(self, mech: Mechanism) -> None:
-        """Warn of degrees of freedom of the wheel that nothing holds."""
+        """Warn of points that look wrong, and of freedoms of the wheel that nothing holds."""
         assert self.corner is not None
+        warn_of_corner(mech, self.corner)
         top, keys = topology(mech), self.keys(mech)
         if not self.settle and top.nv - top.nc > len(keys):
             if text := _not_held(mech, self.corner, keys):
@@ -158,7 +160,7 @@ def kinematics_sweep(
 
 
 def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
-    """The plain sweep for one mechanism, with all that is held in it.
+    """The plain sweep for one mechanism, with all that is held in it; warns of doubtful points.
 
     Raises:
         ValueError: roles or names do not fit the mechanism, or the wheel has a degree of
@@ -167,6 +169,7 @@ def of_mechanism(sweep: CornerSweep, mech: Mechanism) -> Sweep:
     assert sweep.corner is not None
     sweep.corner.check(mech)
     sweep.check(mech)
+    warn_of_corner(mech, sweep.corner)
     whole, _ = sweep.on(mech)
     if not sweep.settle and (text := _not_held(mech, sweep.corner, whole.keys(mech))):
         raise ValueError(text)

@@ -153,6 +153,27 @@ class Sensitivities:
             >>> print(found.factor_table().splitlines()[2][:29])  # moves toe most
             points/tierod_inboard/z  2 mm
         """
+        head, rows = self.factor_rows(smallest)
+        return text_table(
+            head, [[x if isinstance(x, str) else number(x) for x in r] for r in rows], rule=False
+        )
+
+    def factor_rows(self, smallest: float = 0.05) -> tuple[list[str], list[list[Any]]]:
+        """Head and rows of `factor_table`, its numbers as numbers; the first row has the units.
+
+        Args:
+            smallest: as of `factor_table`.
+
+        Example:
+            >>> import jaxmbd as mbd
+            >>> from jaxmbd.suspension import hardpoint_sensitivities
+            >>> found = hardpoint_sensitivities(
+            ...     mbd.zoo.multi_link(), vary="points/tierod_inboard", observe=["toe"],
+            ...     travel=[0.0], steps={"points/*": "2 mm"})
+            >>> head, rows = found.factor_rows()
+            >>> head[:3], rows[0][:3]
+            (['factor', 'step', 'toe'], ['', '', 'deg'])
+        """
         rows = _Rows.of(self)
         at = int(np.argmin(np.abs(self.travel)))
         columns, heads, units = [], [], []
@@ -169,8 +190,8 @@ class Sensitivities:
         most = size.max(axis=1, keepdims=True)
         share = (size / np.where(most > 0.0, most, 1.0)).max(axis=0)
         order = [j for j in np.argsort(-share, kind="stable") if share[j] >= smallest]
-        table = [[rows.names[j], rows.steps[j], *(number(c[j]) for c in columns)] for j in order]
-        return text_table(["factor", "step", *heads], [["", "", *units], *table], rule=False)
+        table = [[rows.names[j], rows.steps[j], *(float(c[j]) for c in columns)] for j in order]
+        return ["factor", "step", *heads], [["", "", *units], *table]
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write effects as comma-separated values: a row for each factor or pair, response, place.

@@ -5,15 +5,17 @@ Wheels roll without slip on circles about one centre where the normals of all of
 wheelbase, t the track between the contact points as drawn, and inner and outer steer angles δ_i,
 δ_o, positive into the turn, ``cot δ_o − cot δ_i = t / L``, so that the outer one to an inner one is
 
-    tan δ_o* = tan δ_i / (1 + (t / L) tan δ_i).
+    tan δ_o* = sin δ_i / (cos δ_i + (t / L) sin δ_i), of the sign of δ_i.
 
 - *Ackermann error* ``δ_o − δ_o*`` [rad]: positive where the outer wheel steers more than that;
 - *Ackermann share* ``(δ_i − δ_o) / (δ_i − δ_o*)``: 1 for Ackermann geometry, 0 for parallel
-  wheels, negative where the outer wheel steers more than the inner one; NaN straight ahead;
+  wheels, negative where the outer wheel steers more than the inner one; NaN straight ahead and
+  while toe has the wheels point to different sides;
 - *turning circle* [m]: the diameter of the path of the outer wheel's contact point (kerb to kerb,
   without the tyre's width) about the point where that wheel's normal meets the other axle's line,
   ``2 (distance from that line) / sin δ_o``; and the same about the point where the inner wheel's
-  normal meets it. They are equal where the Ackermann error is zero, and infinite straight ahead.
+  normal meets it. They are equal where the Ackermann error is zero, and infinite where the share
+  is NaN.
 
 The track changes, and the contact points move, as the wheels are steered; the turning circle takes
 them where they are, the Ackermann error with t and L as drawn.
@@ -247,7 +249,8 @@ def turn(
     outer = way * jnp.asarray(jnp.where(turn_left, b, a))
     pick = turn_left[..., None]
     in_at, out_at = jnp.where(pick, at_a, at_b), jnp.where(pick, at_b, at_a)
-    ideal = jnp.arctan(jnp.tan(inner) / (1.0 + track / corner.wheelbase * jnp.tan(inner)))
+    sin, cos = jnp.sin(inner), jnp.cos(inner)
+    ideal = jnp.arctan2(sin, cos + track / corner.wheelbase * sin)
     reach_in, reach_out = jnp.abs(in_at[..., 0] - line), jnp.abs(out_at[..., 0] - line)
     turned = (jnp.abs(mean) > _STRAIGHT) & (jnp.minimum(inner, outer) > _STRAIGHT)
     some = [jnp.asarray(jnp.where(turned, angle, 1.0)) for angle in (inner, outer)]

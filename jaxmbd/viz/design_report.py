@@ -62,6 +62,7 @@ def suspension_report(
     roll: tuple[float, float] = _ROLL,
     steer: tuple[float, float] | None = None,
     settle: bool = False,
+    factors: Sensitivities | None = None,
     title: str = "Suspension",
     animate: bool = True,
     overwrite: bool = False,
@@ -83,6 +84,8 @@ def suspension_report(
         steer: range of the rack's travel [m], or of the pitman arm's angle [rad], where there is
             one; by default ±30 mm, or ±0.5 rad.
         settle: whether bushings come to rest (`suspension.kinematics`, `axle_kinematics`).
+        factors: a table of factors by responses to be shown (`suspension.hardpoint_sensitivities`
+            with ``steps=``).
         title: of the page.
         animate: whether there is an animation, of some megabytes.
         overwrite: whether a file that is there may be replaced.
@@ -121,6 +124,10 @@ def suspension_report(
         _curves(sheet, what, tables)
     if len(roles) == 1 and not settle:
         _what_moves(sheet, hardpoint_sensitivities(mech, roles[0]))
+    if factors is not None:
+        sheet.heading("Factors and responses")
+        sheet.table(*factors.factor_rows())
+        sheet.note("Each effect is that of its factor's step.")
     if animate:
         sheet.heading("Motion")
         sheet.raw(_animation(mech, roles, travel, settle))

@@ -25,6 +25,10 @@ from jaxmbd.lanes.targets import cpu
 TIGHT = 100 * float(np.finfo(np.float32).eps)
 G, RATE, TURN, SPEED = 9.81, 2.0, 0.7, 1.5
 SIN, COS = np.sin(TURN), np.cos(TURN)
+MASS, LOAD, BASE, ANGLE = 30.0, 4000.0, 2.5, -0.3
+RACK = 0.1 * np.sin(-ANGLE) + 0.3 - np.sqrt(0.09 - 0.01 * (1.0 - np.cos(ANGLE)) ** 2)
+"""Travel of the rack that turns a wheel by an angle: rod 0.3 m, arm 0.1 m behind its kingpin."""
+STEERING = ("left", "inner", "outer", "ackermann_error", "ackermann_share", "turning_circle")
 ELSEWHERE = {
     "assemblies",
     "check_gradient",
@@ -50,6 +54,41 @@ ELSEWHERE = {
     "variables",
 }
 """Public names that compute nothing of their own, or (the first) ask for friction."""
+
+
+def steered_wheel():
+    """A wheel that turns and slides on an upright kingpin, with its spring, by a rack and a rod."""
+    points = {
+        "kingpin": (0.0, 0.7, 0.3), "wheel": (0.0, 0.8, 0.3), "hub": (0.0, 0.7, 0.3),
+        "top": (0.0, 0.7, 0.8), "tip": (-0.1, 0.7, 0.3), "inner": (-0.1, 0.4, 0.3),
+    }  # fmt: skip
+    joints = {
+        "rack": mbd.Prismatic("ground", "rack", "inner", (0.0, 1.0, 0.0)),
+        "kingpin": mbd.Cylindrical("ground", "upright", "kingpin", (0.0, 0.0, 1.0)),
+        "rod": mbd.Rod("rack", "upright", "inner", "tip"),
+    }
+    bodies = {"rack": mbd.Body(1.0, "inner"), "upright": mbd.Body(MASS, "wheel")}
+    spring = {"spring": mbd.SpringDamper("ground", "upright", "top", "kingpin", 2e4)}
+    gravity = jnp.array((0.0, 0.0, -G), jnp.float32)
+    mech = mbd.Mechanism(bodies, joints, spring, points=points, gravity=gravity)
+    roles = mbd.suspension.Corner(
+        "upright", "wheel", 0.3, spindle=("hub", "wheel"), steering="rack", spring="spring",
+        wheelbase=BASE,
+    )  # fmt: skip
+    return mech, roles
+
+
+def of_a_corner():
+    """The preload of a spring, columns of steering, and residuals of a wanted curve."""
+    mech, roles = steered_wheel()
+    loaded = mbd.suspension.preloaded(mech, roles, LOAD)
+    curves = mbd.suspension.steering_curves(mech, roles, steer=[RACK])
+    wanted = mbd.design.Curve("left", 0.25, scale=0.1)
+    return {
+        "preloaded": loaded.forces["spring"].preload,
+        "steering_curves": [curves[n] for n in STEERING],
+        "Curve": wanted.residuals(curves),
+    }
 
 
 def pieces(mech, q, v):
@@ -124,35 +163,39 @@ def everything():
     choice = mbd.choose_method(mech, rest.q, t1=0.2)
     rssr = mbd.zoo.rssr(gravity=jnp.array([0, 0, -G], jnp.float32))
     q, none = mbd.neutral(rssr), jnp.zeros(mbd.topology(rssr).nv)
-    return found | {
-        "assemble": a,
-        "assemble_velocity": v,
-        "DormandPrince8": (precise.q, precise.v, precise.status, precise.error),
-        "choose_method": np.array([choice.fastest, choice.steps_of_motion], np.float32),
-        "energy_balance": mbd.energy_balance(mech, run),
-        "equilibrium": rest,
-        "GeneralizedAlpha": (implicit.q[-1], implicit.v[-1], implicit.status, implicit.error),
-        "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
-        "linearize": (linear.A, linear.B, linear.frequencies()),
-        "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
-        "neutral": mbd.neutral(mech),
-        "redundancy": jnp.int32(mbd.redundancy(mech, a.q).mobility.dof),
-        "rssr": mbd.inverse_dynamics(rssr, q, none, mbd.forward_dynamics(rssr, q, none)[0]),
-        "simulate": run,
-        "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
-        "states_at": mbd.states_at(mech, run, run.t[5]),
-        "switches": (
-            switched.q[:, 0],
-            switched.v[:, 0],
-            switched.switches["held"],
-            switched.events["let go"].t[:1],
-            switched.forced,
-            switched.status,
-        ),
-        "topology": np.array([top.nq, top.nv, top.nc], np.int32),
-        "Variational": (midpoint.q[-1], midpoint.v[-1], midpoint.status, midpoint.error),
-        "verify": np.array([verified.digits_q, verified.digits_v], np.float32),
-    }
+    return (
+        found
+        | of_a_corner()
+        | {
+            "assemble": a,
+            "assemble_velocity": v,
+            "DormandPrince8": (precise.q, precise.v, precise.status, precise.error),
+            "choose_method": np.array([choice.fastest, choice.steps_of_motion], np.float32),
+            "energy_balance": mbd.energy_balance(mech, run),
+            "equilibrium": rest,
+            "GeneralizedAlpha": (implicit.q[-1], implicit.v[-1], implicit.status, implicit.error),
+            "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
+            "linearize": (linear.A, linear.B, linear.frequencies()),
+            "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
+            "neutral": mbd.neutral(mech),
+            "redundancy": jnp.int32(mbd.redundancy(mech, a.q).mobility.dof),
+            "rssr": mbd.inverse_dynamics(rssr, q, none, mbd.forward_dynamics(rssr, q, none)[0]),
+            "simulate": run,
+            "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
+            "states_at": mbd.states_at(mech, run, run.t[5]),
+            "switches": (
+                switched.q[:, 0],
+                switched.v[:, 0],
+                switched.switches["held"],
+                switched.events["let go"].t[:1],
+                switched.forced,
+                switched.status,
+            ),
+            "topology": np.array([top.nq, top.nv, top.nc], np.int32),
+            "Variational": (midpoint.q[-1], midpoint.v[-1], midpoint.status, midpoint.error),
+            "verify": np.array([verified.digits_q, verified.digits_v], np.float32),
+        }
+    )
 
 
 def save(path):
@@ -216,6 +259,20 @@ def test_positions_and_speeds(found):
     assert found["mobility"][0] == 1
     status, conditioning, residual, slip, contradiction = found["check_state"]
     assert status == 0 and conditioning > 0.1 and max(residual, slip) < TIGHT
+
+
+def test_a_wheel_on_its_kingpin(found):
+    """In closed form: the spring hangs the wheel up along its kingpin; the rod's end is where."""
+    close(found["preloaded"][0], MASS * G - LOAD)
+    left, inner, outer, error, share, circle = found["steering_curves"]
+    close(left, ANGLE, factor=10.0)
+    assert -outer == left and inner > 0.0  # the car turns to the right
+    ideal = np.arctan2(np.sin(inner), np.cos(inner) + 1.6 / BASE * np.sin(inner))
+    close(error, outer - ideal, factor=10.0)
+    close(share * (inner - ideal), inner - outer, factor=10.0)
+    reach = BASE + 0.1 * np.sin(outer)  # the outer wheel turns forwards about its kingpin
+    close(circle, 2.0 * reach / np.sin(outer), factor=10.0)
+    close(found["Curve"][0], (left - 0.25) / 0.1)
 
 
 def test_equation_of_motion(found):

@@ -160,12 +160,37 @@ def test_bushings_and_their_elastic_table(corner, model, tmp_path, capsys):
     assert float(steer[column]) == pytest.approx(size, rel=1e-6)
 
 
+def test_bushings_of_six_rates_take_a_joints_place(corner, model, tmp_path):
+    out, six = tmp_path / "soft.json", "1 kN/mm, 8 kN/mm, 7 kN/mm, 1 N m/deg, 2 N m/deg, 3 N m/deg"
+    ends = [f"lower_arm:lower_arm_{end}={six}" for end in ("front", "rear")]
+    assert main(["soften", model, *ends, f"upper_arm_ball={six}", "--out", str(out)]) == 0
+    mech, (roles,) = suspension.load_with_roles(out)
+    degree = 180.0 / np.pi
+    stiffness = [degree, 2.0 * degree, 3.0 * degree, 1e6, 8e6, 7e6]
+    for name, at in (
+        ("lower_arm_lower_arm_front", "lower_arm_front"),
+        ("lower_arm_lower_arm_rear", "lower_arm_rear"),
+        ("upper_arm_ball", "upper_arm_ball"),
+    ):
+        bushing = mech.forces[name]
+        np.testing.assert_allclose(bushing.stiffness, stiffness, rtol=1e-12)
+        assert bushing.at.name == at
+        joint = corner[0].joints["lower_arm" if "arm_lower" in name else name]
+        assert (bushing.a, bushing.b) == (joint.a, joint.b)
+    assert "lower_arm" not in (*mech.joints, *mech.forces) and not roles.problems(mech)
+    # Arm and upright are free but for a ball between them and the track rod.
+    assert int(mbd.mobility(mech).dof) == 1 + 1 + 6 + 6 - 3 - 1
+
+
 def test_rates_are_checked(model, tmp_path, capsys):
     for rates, text in (
         ("lower_am=1 kN/mm", "did you mean 'lower_arm'"),
         ("lower_arm=1 kN/mm", "add a rate in N m/deg"),
         ("lower_arm=1 kN", "give one rate in N/m"),
         ("lower_arm=1e6", "give one rate in N/m"),
+        ("lower_arm:lower_am_front=1 kN/mm", "did you mean 'lower_arm_front'"),
+        ("lower_arm:lower_arm_front=1 kN/mm", "a bushing has six rates"),
+        ("tierod=" + "1 N/mm, " * 3 + "1 N m/deg, 1 N m/deg, 1 N m/deg", "it has two ends"),
         ("lower_arm", "write JOINT=RATES"),
     ):
         assert main(["soften", model, rates, "--out", str(tmp_path / "soft.json")]) == 1, rates

@@ -88,6 +88,30 @@ def test_a_mount_with_springs_that_give_way_is_that_of_a_locked_one(strut):
         np.testing.assert_allclose(rest[name], held[name], atol=1e-6)
 
 
+def test_a_mount_at_a_bracket_or_a_link_feels_that_end_alone():
+    """Not the whole force of the hinge, whose other bracket bears the rest; and the rod, too."""
+    points = suspension.example_hardpoints("double_wishbone", steering_by="fixed")
+    mech, roles = suspension.double_wishbone_corner(points, steering_by="fixed")
+    ends = {"spring": "upper_arm_front", "helper": "tierod_inboard"}
+    springs = {
+        name: mbd.SpringDamper("ground", "lower_arm", end, "spring_bottom", 3e4, preload=-500.0)
+        for name, end in ends.items()
+    }
+    car = mech.replace(forces=springs)
+    names = [f"{p}_{x}" for p in ("upper_arm_front_force", *_mounts(ends)) for x in "xyz"]
+    table = load_cases(car, roles, {"stop": CASES["stop"]}, observe=[*names, "tierod", *ends])
+    force = {n: np.array([table[f"{n}_{x}"][0] for x in "xyz"]) for n in _mounts(ends)}
+    bracket = np.array([table[f"upper_arm_front_force_{x}"][0] for x in "xyz"])
+    rod = table["tierod"][0] * unit(points["tierod_outboard"] - points["tierod_inboard"])
+    for (name, end), held in zip(ends.items(), (-bracket, rod), strict=True):
+        pull = table[name][0] * unit(points["spring_bottom"] - points[end])
+        np.testing.assert_allclose(force[f"{end}_mount_force"], pull + held, rtol=0, atol=1e-6)
+
+
+def _mounts(ends):
+    return [f"{end}_mount_force" for end in ends.values()]
+
+
 def test_every_hinge_through_two_points_has_brackets():
     points = suspension.example_hardpoints("double_wishbone", spring_by="pushrod")
     mech, roles = suspension.double_wishbone_corner(points, spring_by="pushrod")

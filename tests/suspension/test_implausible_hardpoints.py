@@ -8,7 +8,7 @@ import pytest
 
 from jaxmbd import suspension
 from jaxmbd.suspension import TEMPLATES, TemplateNumbers, example_hardpoints
-from jaxmbd.suspension.templates.plausible import doubts
+from jaxmbd.suspension.plausible import doubts
 
 OPTIONS = {
     "double_wishbone": [

@@ -23,8 +23,19 @@ def test_a_corner_before_and_after(tmp_path):
     new = mbd.set_variables(
         old, {"points/tierod_inboard/z": old.points["tierod_inboard"][2] + 2e-3}
     )
-    path = suspension_report(tmp_path / "a.html", new, CORNER, before=old, animate=False)
+    options = dict(vary="points/tierod_inboard", travel=[0.0], steps={"points/*": "2 mm"})
+    factors = suspension.hardpoint_sensitivities(new, CORNER, observe=["toe"], **options)
+    path = suspension_report(
+        tmp_path / "a.html", new, CORNER, before=old, animate=False, factors=factors
+    )
     text = path.read_text()
+    head, units, *effects = rows(text, "Factors and responses")
+    assert (head[:3], units[:3]) == (["factor", "step", "toe"], ["", "", "deg"])
+    paths = list(factors.variables)
+    for factor, step, toe, *_ in effects:
+        slope = factors.derivatives[0, 0, paths.index(factor)]
+        assert step == "2 mm" and float(toe) == pytest.approx(np.degrees(2e-3 * slope), rel=1e-4)
+    assert effects[0][0] == "points/tierod_inboard/y"  # moves the track rod
     table = suspension.kinematics(new, CORNER)
     found = {row[0]: row for row in rows(text, "As drawn")}
     slope = float(table.shown("toe_gradient")[0][6])

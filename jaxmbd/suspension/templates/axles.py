@@ -28,6 +28,7 @@ from jaxmbd.model import (
 from jaxmbd.plumbing import unknown
 from jaxmbd.suspension.carried_load import preloaded
 from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.plausible import warn_of_doubts
 from jaxmbd.suspension.templates.hardpoints import checked
 from jaxmbd.suspension.templates.parts import (
     GROUND,
@@ -43,7 +44,6 @@ from jaxmbd.suspension.templates.parts import (
     wheel,
     with_wheel_axis,
 )
-from jaxmbd.suspension.templates.plausible import warn_of_doubts
 
 Pair = tuple[Mechanism, tuple[Corner, Corner]]
 SIDES = ("left", "right")

@@ -18,6 +18,7 @@ from jaxmbd.plumbing import unknown, warn_user
 from jaxmbd.suspension.both_sides import axle, axle_corners
 from jaxmbd.suspension.carried_load import preloaded
 from jaxmbd.suspension.corner import Corner
+from jaxmbd.suspension.plausible import doubtful_rate, warn_of_doubts
 from jaxmbd.suspension.templates.hardpoints import checked
 from jaxmbd.suspension.templates.parts import (
     GROUND,
@@ -38,7 +39,6 @@ from jaxmbd.suspension.templates.parts import (
     wheel,
     with_wheel_axis,
 )
-from jaxmbd.suspension.templates.plausible import doubtful_rate, warn_of_doubts
 
 Made = tuple[Mechanism, Corner]
 LINKS = ("upper_front_link", "upper_rear_link", "lower_front_link", "lower_rear_link")

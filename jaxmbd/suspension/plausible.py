@@ -1,19 +1,23 @@
-"""Warnings of hardpoints and numbers that a template can draw and that yet look wrong.
+"""Warnings of hardpoints and numbers that can be drawn and that yet look wrong.
 
-Each names the hardpoint and the cure. What a design may be on purpose passes: track rods ahead or
-behind, negative scrub radii, leading arms in front. Traced numbers are not looked at.
+Of a template, or of the roles of a corner that was made by hand, whose points stand for those of a
+template. Each names the hardpoint and the cure. What a design may be on purpose passes: track rods
+ahead or behind, negative scrub radii, leading arms in front. Traced numbers are not looked at.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from jaxmbd.model import is_concrete
+from jaxmbd.model import Mechanism, is_concrete
+from jaxmbd.observe import is_rod, model_point
 from jaxmbd.plumbing import warn_user
+from jaxmbd.suspension.corner import Corner
 
 _CAR = 0.33
 """Tyre radius [m] of the cars that the sizes below are of; forces go with its cube."""
@@ -54,13 +58,67 @@ def warn_of_doubts(points: Mapping[str, Any], numbers: Any) -> None:
 def doubts(x: Points, numbers: Any) -> list[str]:
     """What looks wrong, in words."""
     radius = float(numbers.tyre_radius)
-    rear = numbers.axle == "rear"
+    return [*_of_numbers(numbers, radius), *_of_points(x, radius, numbers.axle == "rear", LINKS)]
+
+
+def warn_of_corner(mech: Mechanism, corner: Corner) -> None:
+    """One warning for each thing that looks wrong with a corner's points."""
+    for text in corner_doubts(mech, corner):
+        warn_user(text)
+
+
+def corner_doubts(mech: Mechanism, corner: Corner) -> list[str]:
+    """What looks wrong with the points of a corner's roles; nothing of those that are traced."""
+    if corner.name_problems(mech):
+        return []  # they are told as errors
+    places = _role_places(mech, corner)
+    mirror = np.array([1.0, corner.sign, 1.0])
+    refs = {name: mech.point(ref) for name, (_, ref) in places.items()}
+    drawn = {n: mirror * np.asarray(x, float) for n, x in refs.items() if is_concrete(x)}
+    if corner.spindle is not None and len(corner.spindle) == 3 and "wheel_centre" in drawn:
+        drawn["axle_inboard"] = drawn["wheel_centre"] - mirror * np.asarray(corner.spindle)
+    said = {"axle_inboard": "the spindle"} | {name: label for name, (label, _) in places.items()}
+    names = re.compile("'?\\b(" + "|".join(map(re.escape, said)) + ")\\b'?")
+    links = [n.removesuffix("_outboard") for n in places if n.endswith("_outboard")]
+    found = _of_points(drawn, corner.tyre_radius, corner.axle == "rear", links)
+    return [names.sub(lambda match: said[match[1]], text) for text in found]
+
+
+def _role_places(mech: Mechanism, corner: Corner) -> dict[str, tuple[str, Any]]:
+    """What stands for a template's points: how it is called, and a reference to it."""
+    roles: dict[str, Any] = {"wheel_centre": corner.wheel_centre}
+    for arm in ARMS:
+        ends = zip(("front", "rear", "ball"), getattr(corner, arm) or (), strict=False)
+        roles |= {f"{arm}_{end}": place for end, place in ends}
+    if corner.kingpin is not None:
+        low, high = corner.kingpin
+        on_upright = corner.placed("upright", high)[0] == corner.upright
+        roles.setdefault("lower_arm_ball", low)
+        roles.setdefault("upper_arm_ball" if on_upright else "strut_top", high)
+    if corner.spindle is not None and len(corner.spindle) == 2:
+        roles["axle_inboard"] = corner.spindle[0]
+    found = {n: model_point(corner.placed("upright", place)[1]) for n, place in roles.items()}
+    for edge in mech.structure.joints:
+        if is_rod(edge.kind) and corner.upright in (edge.a, edge.b):
+            joint: Any = mech.joints[edge.name]
+            ends = (joint.at_a, joint.at_b)[:: -1 if edge.a == corner.upright else 1]
+            found |= {f"{edge.name}_{end}": x for end, x in zip(_ENDS, ends, strict=True)}
+    return {n: (_label(n, ref), ref) for n, ref in found.items()}
+
+
+_ENDS = ("inboard", "outboard")
+
+
+def _label(role: str, ref: Any) -> str:
+    """How a point is named to who made the corner."""
+    name = ref if isinstance(ref, str) else getattr(ref, "name", None)
+    return f"the {role.replace('_', ' ')} point" if name is None else repr(name)
+
+
+def _of_points(x: Points, radius: float, rear: bool, links: Sequence[str]) -> list[str]:
     near = _OFF * radius
     found = chain(
-        _of_numbers(numbers, radius),
-        _of_wheel(x, near),
-        _of_direction(x, near, rear),
-        _swapped_ends(x, near),
+        _of_wheel(x, near, links), _of_direction(x, near, rear), _swapped_ends(x, near, links)
     )
     return list(found)
 
@@ -91,12 +149,12 @@ def _of_numbers(n: Any, radius: float) -> Iterator[str]:
             yield f"{name}={float(value):g} is in m, {value / radius:.0f} radii of the tyre"
 
 
-def _of_wheel(x: Points, near: float) -> Iterator[str]:
+def _of_wheel(x: Points, near: float, links: Sequence[str]) -> Iterator[str]:
     """The wheel inside of what carries it, and an axis that is none of a wheel."""
     if "wheel_centre" not in x:
         return
     centre = x["wheel_centre"]
-    ends = [f"{n}_ball" for n in ARMS] + [f"{n}_outboard" for n in LINKS]
+    ends = [f"{n}_ball" for n in ARMS] + [f"{n}_outboard" for n in links]
     ends = [n for n in ends if n in x]
     if len(ends) > 1 and all(x[n][1] > centre[1] + near for n in ends):
         yield (
@@ -162,7 +220,7 @@ def _places(x: Points, pairs: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{a!r} x = {x[a][0]:.4g} m, {b!r} x = {x[b][0]:.4g} m" for a, b in pairs)
 
 
-def _swapped_ends(x: Points, near: float) -> Iterator[str]:
+def _swapped_ends(x: Points, near: float, links: Sequence[str]) -> Iterator[str]:
     """Ends on the chassis where those on the wheel belong."""
     centre = x.get("wheel_centre")
     for n in ARMS:
@@ -173,7 +231,7 @@ def _swapped_ends(x: Points, near: float) -> Iterator[str]:
                     f"{ball!r} is inside of {pivots[0]!r} and {pivots[1]!r}: the ball is the end "
                     "at the wheel; are they swapped?"
                 )
-    for n in LINKS:
+    for n in links:
         a, b = f"{n}_inboard", f"{n}_outboard"
         if centre is not None and a in x and b in x:
             if np.linalg.norm(x[a] - centre) < np.linalg.norm(x[b] - centre) - near:
