@@ -355,11 +355,11 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assemblies Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion "
+            "Assemblies Assembly Circuit Circuits ClosureMargin DormandPrince DormandPrince8 DrivenMotion "
             "EnergyBalance Equilibrium Event GeneralizedAlpha Linearization MethodChoice Mobility "
             "Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
             "StateCheck Status Variational Verification assemblies assemble assemble_acceleration "
-            "assemble_velocity check_state choose_method closure_margin dead_centre energy_balance "
+            "assemble_velocity check_state choose_method circuits closure_margin dead_centre energy_balance "
             "equilibrium flexibility linearize mobility project redundancy simulate "
             "simulate_driven states_at verify"
         ),
