@@ -304,10 +304,12 @@ def _begin(curves: Curves, found: Traced) -> Point:
     else:
         some, what = slopes, lambda p: p.slopes[0]
     changing = np.flatnonzero((some[:-1] > 0.0) != (some[1:] > 0.0))
-    k = min(changing, key=lambda k: values[k]) if abs(turns) <= 1.0 else changing[0]
-    there = curves.root(found.points[k], found.steps[k], what)
-    regular = there is not None and there.point.softest > _SINGULAR
-    begin = there.point if regular else max(found.points, key=lambda p: p.softest)
+    begin = found.points[0]  # where rounding hides the change there
+    if len(changing):
+        k = changing[0] if abs(turns) > 1.0 else min(changing, key=lambda k: values[k])
+        there = curves.root(found.points[k], found.steps[k], what)
+        regular = there is not None and there.point.softest > _SINGULAR
+        begin = there.point if regular else max(found.points, key=lambda p: p.softest)
     backward = turns < -1.0
     return begin._replace(tangent=-begin.tangent) if backward else begin
 

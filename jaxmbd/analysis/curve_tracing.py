@@ -57,7 +57,7 @@ class Point(NamedTuple):
         softest: smallest singular value that counts, over the largest.
     """
 
-    q: Array
+    q: np.ndarray
     places: np.ndarray
     values: np.ndarray
     rows: np.ndarray
@@ -116,13 +116,11 @@ class Curves:
         self.problem, self.watched, self.moves = problem, watched, moves
         self._nv = problem.state(problem.start(None)).top.nv
 
-    def _evaluated(self, q: Array, step: np.ndarray) -> Any:
+    def _evaluated(self, q: np.ndarray, step: np.ndarray) -> Any:
         whole = np.zeros(self._nv)
         whole[self.moves] = step
-        out = program("auto", _evaluated, self.watched, self.problem, q, jnp.asarray(whole))
-        q, residual, rows, places, values, watched = out
-        parts = map(np.asarray, (residual, rows, places, values, watched))
-        residual, rows, places, values, watched = parts
+        out = program("auto", _evaluated, self.watched, self.problem, q, whole.astype(q.dtype))
+        q, residual, rows, places, values, watched = map(np.asarray, out)
         return q, residual, rows[:, self.moves], places, values, watched[:, self.moves]
 
     def point(self, q: Any, step: Any = None, lost: int = 0) -> Point | None:
@@ -133,7 +131,7 @@ class Curves:
         size, strayed = len(self.moves), 0.0
         rank, move = size - 1 - lost, np.zeros(size) if step is None else step
         allowed = np.inf if step is None else _STRAY * np.linalg.norm(step) + _SAME
-        q = jnp.asarray(q, self.problem.mech.dtype)
+        q = np.asarray(q, self.problem.mech.dtype)
         for _ in range(_NEWTON):
             q, residual, rows, places, values, watched = self._evaluated(q, move)
             if not np.all(np.isfinite(rows)) or not np.all(np.isfinite(residual)):
