@@ -64,9 +64,7 @@ def _four_bar(kind: str, bar: Bar, text: str) -> Iterator[Judged]:
     ends = [math.acos(x) for x, r in zip(cosines, rooms, strict=True) if r < -1e-9 * size]
     count = 1 if len(ends) == 1 and not equal else 2
     told = len(found.circuits) >= count or found.unseen == 0.0
-    yield compare(
-        "Circuits.circuits", len(found.circuits), count, limit=0.0, detail=text, ok=told
-    )
+    yield compare("Circuits.circuits", len(found.circuits), count, limit=0.0, detail=text, ok=told)
     if len(found.circuits) != count:
         return
     meets = [[0, 1]] if equal else np.zeros((0, 2))
@@ -104,8 +102,9 @@ def _four_bar(kind: str, bar: Bar, text: str) -> Iterator[Judged]:
         crank = (bar.B - bar.A) / frame
         rocker = (bar.C - bar.D) / frame
         for i in circuit.toggles[0]:
-            turned = np.exp(1j * circuit.input[i]) * crank, np.exp(1j * circuit.outputs[i, 0]) * rocker
-            seen.append((turned[0] / abs(turned[0]), turned[1] / abs(turned[1])))
+            turned = crank * np.exp(1j * circuit.input[i])
+            swung = rocker * np.exp(1j * circuit.outputs[i, 0])
+            seen.append((turned / abs(turned), swung / abs(swung)))
     if toggles is not None and not equal:
         flat = [x + 3.0 * y for x, y in seen], [x + 3.0 * y for x, y in toggles]
         yield _matched("Circuit.toggles", *flat, text)
@@ -149,9 +148,8 @@ def _points(bar: Bar, circuit: Any, text: str) -> Iterator[Judged]:
     side = (np.conj(coupler) * (at_b - bar.A)).imag / (a * b)
     clear = np.abs(area) > 1e-3
     wanted = a * side / (c * area + ~clear)
-    yield compare(
-        "Circuit.ratios", circuit.ratios[clear, 0], wanted[clear], limit=1e-7, scale=1e3, detail=text
-    )
+    ratios = circuit.ratios[clear, 0]
+    yield compare("Circuit.ratios", ratios, wanted[clear], limit=1e-7, scale=1e3, detail=text)
     off = np.abs(np.exp(1j * circuit.input) - turn)
     yield compare("Circuit.input", off, still, limit=1e-12, scale=1.0, detail=text)
     off = np.abs(np.exp(1j * circuit.outputs[:, 0]) - swing)
@@ -159,7 +157,8 @@ def _points(bar: Bar, circuit: Any, text: str) -> Iterator[Judged]:
     signs = []
     for k in range(len(circuit.sign)):
         some = np.sign(area[(circuit.branch == k) & clear])
-        yield compare("Circuit.branch", np.ptp(some) if len(some) else 0.0, 0.0, limit=0.0, detail=text)
+        change = np.ptp(some) if len(some) else 0.0
+        yield compare("Circuit.branch", change, 0.0, limit=0.0, detail=text)
         signs.append(some[0] if len(some) else math.nan)
     if np.ptp(circuit.input) < 1e-6:
         return  # crank and frame coincide, and so do coupler and rocker

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -52,9 +51,9 @@ _TURN = 2.0 * np.pi
 class Circuit(NamedTuple):
     """One circuit, as points along it in the order in which it is passed.
 
-    A circuit that the input turns round begins where the input is as drawn (a whole number of
-    turns on; elsewhere if that is a change point), another one at the lowest limit of the input. If it is `closed`, the last point is the first again, perhaps with
-    angles that are whole turns on.
+    A circuit that the input turns round begins where the input is as drawn, but for whole turns,
+    another one at the lowest limit of the input; elsewhere if that is a change point. If it is
+    `closed`, the last point is the first again, perhaps with angles that are whole turns on.
 
     Attributes:
         q: coordinates (n, nq), to rounding; also at limits and change points, which are points.
@@ -279,52 +278,71 @@ def _regular_starts(curves: Curves, count: int, seed: int) -> list[Point]:
 def _whole(curves: Curves, start: Point) -> Traced:
     """The curve through a point, from where a list of its points shall begin."""
     found = curves.trace(start)
-    if found.closed:
-        begin = _begin(curves, found)
-        again = curves.trace(_unwound(curves, found, begin))
-        return again if again.closed else found
-    back = curves.trace(start._replace(tangent=-start.tangent)).points[-1]
-    begin = back._replace(tangent=-back.tangent)
-    if begin.slopes[0] < 0.0:
-        other = found.points[-1]
-        begin = other._replace(tangent=-other.tangent)
-    return curves.trace(begin, extent=2.0)
+    if not found.closed:
+        other = curves.trace(start._replace(tangent=-start.tangent)).back()
+        before = len(other.points) - 1
+        crossings = [*other.crossings, *(k + before for k in found.crossings)]
+        points, steps = other.points[:-1] + found.points, other.steps + found.steps
+        found = Traced(points, steps, crossings, False)
+    net = found.points[-1].values[0] - found.points[0].values[0]
+    found = found.back() if net < 0.0 else found
+    return _unwound(curves, _rolled(curves, found) if found.closed else found)
 
 
-def _begin(curves: Curves, found: Traced) -> Point:
-    """Where the input is as drawn, on a curve on which it turns; else its lowest limit."""
+def _rolled(curves: Curves, found: Traced) -> Traced:
+    """A closed curve from its beginning."""
+    (k, begin), n = _begin(curves, found), len(found.points)
+    on = np.zeros_like(begin.point.q)
+    for i in angle_coordinates(curves.problem.mech):
+        on[i] = _TURN * np.round((found.points[-1].q[i] - found.points[0].q[i]) / _TURN)
+    before = k if begin.step == 0.0 else k + 1
+    late = [curves.turned(p, on) for p in [*found.points[:before], begin.point]]
+    steps = found.steps[k:] + found.steps[:k]
+    if before > k:
+        steps = [steps[0] - begin.step, *steps[1:], begin.step]
+    crosses = np.isin(np.arange(n), found.crossings)
+    crosses = [False, *crosses[k + 1 : -1], *crosses[:before], False]
+    points = [begin.point, *found.points[k + 1 : -1], *late]
+    return Traced(points, steps, [int(j) for j in np.flatnonzero(crosses)], True)
+
+
+def _begin(curves: Curves, found: Traced) -> tuple[int, Located]:
+    """Where the input is as drawn, on a curve on which it turns; else its lowest limit.
+
+    It is that far beyond a point with a number.
+    """
     values = np.array([p.values[0] for p in found.points])
     slopes = np.array([p.slopes[0] for p in found.points])
-    turns = values[-1] - values[0]
-    if np.ptp(values) < _STILL:
-        return max(found.points, key=lambda p: p.softest)
-    if abs(turns) > 1.0:
-        level = _TURN * np.ceil(values.min() / _TURN)
-        some, what = values - level, lambda p: p.values[0] - level
-    else:
-        some, what = slopes, lambda p: p.slopes[0]
+    softest = int(np.argmax([p.softest for p in found.points[:-1]]))
+    turns = values[-1] - values[0] > 1.0
+    level = _TURN * np.ceil(values.min() / _TURN)
+    some = values - level if turns else slopes
     changing = np.flatnonzero((some[:-1] > 0.0) != (some[1:] > 0.0))
-    begin = found.points[0]  # where rounding hides the change there
-    if len(changing):
-        k = changing[0] if abs(turns) > 1.0 else min(changing, key=lambda k: values[k])
-        there = curves.root(found.points[k], found.steps[k], what)
-        regular = there is not None and there.point.softest > _SINGULAR
-        begin = there.point if regular else max(found.points, key=lambda p: p.softest)
-    backward = turns < -1.0
-    return begin._replace(tangent=-begin.tangent) if backward else begin
+    if np.ptp(values) < _STILL:
+        return softest, Located(0.0, found.points[softest])
+    if not len(changing):  # rounding hides the change at the first point
+        return 0, Located(0.0, found.points[0])
+    k = int(changing[0] if turns else min(changing, key=lambda k: values[k]))
+    there = curves.root(
+        found.points[k], found.steps[k], lambda p: p.values[0] - level if turns else p.slopes[0]
+    )
+    if there is None or there.point.softest < _SINGULAR:
+        return softest, Located(0.0, found.points[softest])
+    return k, there
 
 
-def _unwound(curves: Curves, found: Traced, begin: Point) -> Point:
-    """The beginning with angles less whole turns, so that they are about zero on the curve."""
-    every, q = np.array([p.q for p in found.points]), np.array(begin.q)
-    for i, _ in angle_coordinates(topology(curves.problem.mech), curves.problem.mech):
+def _unwound(curves: Curves, found: Traced) -> Traced:
+    """The curve with angles less whole turns, so that they are about zero."""
+    every, first = np.array([p.q for p in found.points]), found.points[0]
+    by = np.zeros_like(first.q)
+    for i in angle_coordinates(curves.problem.mech):
         x = every[:, i]
-        middle = q[i] if abs(x[-1] - x[0]) > 1.0 else 0.5 * (x.min() + x.max())
-        q[i] -= _TURN * np.round(middle / _TURN - 1e-6)
-    moved = curves.point(q)
-    if moved is None or np.abs(moved.places - begin.places).max() > _MEET:
-        return begin  # a whole turn of a gear is not one of its mate
-    return moved.along(begin.tangent)
+        middle = x[0] if abs(x[-1] - x[0]) > 1.0 else 0.5 * (x.min() + x.max())
+        by[i] = -_TURN * np.round(middle / _TURN - 1e-6)
+    moved = curves.point(first.q + by) if by.any() else None
+    if moved is None or np.abs(moved.places - first.places).max() > _MEET:
+        return found  # a whole turn of a gear is not one of its mate
+    return found._replace(points=[curves.turned(p, by) for p in found.points])
 
 
 class _Marked(NamedTuple):
@@ -468,5 +486,5 @@ def _text(*values: float) -> str:
 
 
 def _letter(k: int) -> str:
-    """A, b, …, z, then aa, ab, …"""
+    """One of a to z, then aa, ab, and so on."""
     return (_letter(k // 26 - 1) if k >= 26 else "") + chr(ord("a") + k % 26)

@@ -23,9 +23,16 @@ from scipy.optimize import brentq
 
 from jaxmbd.analysis.all_assemblies import joint_places
 from jaxmbd.analysis.driven import spin_lines, spin_rows
-from jaxmbd.analysis.known import Key, Problem, closing_rows, known_rows, known_values
+from jaxmbd.analysis.known import (
+    JointCoordinate,
+    Key,
+    Problem,
+    closing_rows,
+    known_rows,
+    known_values,
+)
 from jaxmbd.analysis.programs import program
-from jaxmbd.graph import Topology
+from jaxmbd.graph import topology
 from jaxmbd.kinematics import mechanism_length, speed_units, step_coordinates
 from jaxmbd.model import Mechanism
 
@@ -39,7 +46,7 @@ _SAME = 1e-6
 """Points whose places differ by less than this are one."""
 _FAR = 20.0
 """A curve that goes so many lengths of the mechanism away is not followed to its end."""
-_ROUNDS = 60.0
+_ROUNDS = 40.0
 """Arc length per square root of the number of speeds, after which a curve is given up."""
 
 
@@ -92,7 +99,7 @@ class Traced(NamedTuple):
 
     Attributes:
         points: along it; the last is the first again if it is closed.
-        steps: along the tangent of each to the next.
+        steps: along the tangent of each to the next, or a little beyond.
         crossings: indices of the points at which curves cross.
         closed: whether it returns.
     """
@@ -101,6 +108,13 @@ class Traced(NamedTuple):
     steps: list[float]
     crossings: list[int]
     closed: bool
+
+    def back(self) -> Traced:
+        """The curve the other way; its steps lead a little beyond the next points."""
+        last = len(self.points) - 1
+        points = [p._replace(tangent=-p.tangent) for p in self.points[::-1]]
+        steps = [1.2 * step for step in self.steps[::-1]]
+        return Traced(points, steps, [last - k for k in self.crossings[::-1]], self.closed)
 
 
 class Curves:
@@ -173,14 +187,21 @@ class Curves:
             return None
         return Located(s, found[s])
 
-    def trace(self, start: Point, extent: float = 1.0) -> Traced:
+    def turned(self, point: Point, by: np.ndarray) -> Point:
+        """The same configuration with coordinates a number of whole turns (nq,) on."""
+        layout, values = topology(self.problem.mech).layout, point.values.copy()
+        for k, key in enumerate(self.watched):
+            if isinstance(key, JointCoordinate):
+                values[k] += by[layout[key.joint].q][key.index or 0]
+        return point._replace(q=point.q + by, values=values)
+
+    def trace(self, start: Point) -> Traced:
         """The curve from a regular point along its tangent, to itself or as far as it is followed.
 
-        Points are at most `_LONGEST` apart; `extent` says how many times the usual distance it is
-        followed.
+        Points are at most `_LONGEST` apart.
         """
         points, steps, crossings, step = [start], [], [], _FIRST
-        longest = extent * _ROUNDS * np.sqrt(len(self.moves))
+        longest = _ROUNDS * np.sqrt(len(self.moves))
         while sum(steps) < longest:
             at = points[-1]
             new = self.beyond(at, step)
@@ -189,7 +210,7 @@ class Curves:
                     return Traced([*points, last.point], [*steps, last.step], crossings, True)
                 points.append(new)
                 steps.append(step)
-                if np.abs(new.places - start.places).max() > extent * _FAR:
+                if np.abs(new.places - start.places).max() > _FAR:
                     break
                 step = min(1.5 * step, _LONGEST)
             elif step > _LEAST:
@@ -275,19 +296,19 @@ def _evaluated(watched: tuple[Key, ...], p: Problem, q: Array, step: Array) -> A
     rows = jnp.concatenate([rows, spins]) * units / length
     values = known_values(m, watched)
     _, own = known_rows(m, watched, values, jnp.ones((), q.dtype))
-    angles = q[np.array([i for i, _ in angle_coordinates(m.top, p.mech)], int)]
+    angles = q[np.array(angle_coordinates(p.mech), int)]
     places = jnp.concatenate(
         [jnp.ravel(joint_places(m)) / length, jnp.cos(angles), jnp.sin(angles)]
     )
     return q, residual, rows, places, jnp.stack([q[0], *values])[1:], own * units
 
 
-def angle_coordinates(top: Topology, mech: Mechanism) -> list[tuple[int, int]]:
-    """Indices into q and v of coordinates that are angles, of which a whole turn is none."""
-    found = []
+def angle_coordinates(mech: Mechanism) -> list[int]:
+    """Indices of coordinates that are angles, of which a whole turn is none."""
+    top, found = topology(mech), []
     for name in top.tree:
         place: Any = top.layout[name]
         if mech.joint(name).scalar_coordinates:
-            pairs = zip(range(*place.q.indices(top.nq)), range(*place.v.indices(top.nv)), strict=True)
-            found += [(i, k) for i, k in pairs if top.speed_kinds[k] == "angle"]
+            kinds = top.speed_kinds[place.v]
+            found += [place.q.start + k for k, kind in enumerate(kinds) if kind == "angle"]
     return found
