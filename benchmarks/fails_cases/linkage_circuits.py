@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 import jaxmbd as mbd
@@ -16,22 +17,25 @@ PER_CASE = 22
 _MEETS = "two circles that meet, in complex numbers"
 _ARCS = "arcs of the crank that the triangle inequality leaves, joined at their ends"
 _COSINES = "law of cosines with two links in line"
+_SINES = "ratio of sines of the links' angles"
 NUMBERS = {
     "Circuits.circuits": f"{_ARCS}; of six-bars on a grid",
     "Circuits.meetings": "parallelograms and kites: both circuits meet",
     "Circuit.q": _MEETS,
     "Circuit.input": "angle of the crank, of vectors in complex numbers",
     "Circuit.outputs": "angle of the rocker, of vectors in complex numbers",
-    "Circuit.ratios": "ratio of sines of the links' angles",
+    "Circuit.ratios": _SINES,
     "Circuit.turns": _ARCS,
     "Circuit.closed": "always",
-    "Circuit.limits": f"{_COSINES}: coupler and rocker; of six-bars on a grid",
+    "Circuit.dead_centres": f"{_COSINES}: coupler and rocker; of six-bars on a grid",
     "Circuit.toggles": f"{_COSINES}: crank and coupler",
     "Circuit.changes": "Grashof's equality",
     "Circuit.branch": "sign of the area of coupler and rocker",
     "Circuit.sign": "sign of the area of coupler and rocker",
     "Circuit.full_turn": _ARCS,
     "Circuit.reach": _ARCS,
+    "SpeedRatio": _SINES,
+    "MechanicalAdvantage": f"inverse of the {_SINES}",
 }
 
 
@@ -71,16 +75,16 @@ def _four_bar(kind: str, bar: Bar, text: str) -> Iterator[Judged]:
     yield compare("Circuits.meetings", found.meetings, meets, limit=0.0, detail=text)
     frame = bar.D - bar.A
     toggles = [] if equal else _toggles(a, b, c, g)
-    seen: list[tuple[complex, complex]] = []
+    seen: list[tuple[Any, Any]] = []
     for circuit in found.circuits:
         yield from _points(bar, circuit, text)
         still = kind == "kite" and np.ptp(circuit.input) < 1e-6
         mine = [] if still else ends
-        near = np.exp(1j * circuit.input[circuit.limits]) * (bar.B - bar.A) / frame / a * g
+        near = np.exp(1j * circuit.input[circuit.dead_centres]) * (bar.B - bar.A) / frame / a * g
         wanted = [*(-x for x in mine), *mine] if len(ends) == 1 else ends
         if len(ends) == 2:
             wanted = [x * (np.sign(np.angle(near).sum()) or 1.0) for x in ends]
-        yield _matched("Circuit.limits", list(near), [np.exp(1j * x) for x in wanted], text)
+        yield _matched("Circuit.dead_centres", list(near), [np.exp(1j * x) for x in wanted], text)
         full = not ends
         yield compare(
             "Circuit.full_turn", circuit.full_turn, full and not still, limit=0.0, detail=text
@@ -105,6 +109,7 @@ def _four_bar(kind: str, bar: Bar, text: str) -> Iterator[Judged]:
             turned = crank * np.exp(1j * circuit.input[i])
             swung = rocker * np.exp(1j * circuit.outputs[i, 0])
             seen.append((turned / abs(turned), swung / abs(swung)))
+        yield from _observed(bar, circuit, text)
     if toggles is not None and not equal:
         flat = [x + 3.0 * y for x, y in seen], [x + 3.0 * y for x, y in toggles]
         yield _matched("Circuit.toggles", *flat, text)
@@ -166,6 +171,28 @@ def _points(bar: Bar, circuit: Any, text: str) -> Iterator[Judged]:
     yield compare("Circuit.sign", np.ptp(same), 0.0, limit=0.0, detail=text)
 
 
+def _observed(bar: Bar, circuit: Any, text: str) -> Iterator[Judged]:
+    """The ratios at a point where all links turn against each other."""
+    a, b, c, _ = bar.lengths
+    turn, bend, swing = np.exp(1j * circuit.q).T
+    coupler = np.conj((bar.C - bar.B) * turn * bend) / b
+    ends = (coupler * (bar.B - bar.A) * turn).imag / a, (coupler * (bar.C - bar.D) * swing).imag / c
+    k = int(np.argmax(np.min(np.abs(ends), axis=0)))
+    if min(abs(ends[0][k]), abs(ends[1][k])) < 1e-2:
+        return
+    wanted = a * ends[0][k] / (c * ends[1][k])
+    found = _both(mechanism(bar), circuit.q[k])
+    yield compare("SpeedRatio", found[0], wanted, limit=1e-7, detail=text)
+    yield compare("MechanicalAdvantage", found[1], 1.0 / wanted, limit=1e-7, detail=text)
+
+
+@jax.jit
+def _both(mech: mbd.Mechanism, q: Any) -> list[Any]:
+    at = mbd.observe.Snapshot(mech, q)
+    both = mbd.observe.SpeedRatio("D", "A"), mbd.observe.MechanicalAdvantage("A", "D")
+    return [x.value(at) for x in both]
+
+
 class SixBar(NamedTuple):
     """Points of a drawing as complex numbers; C belongs to the rocker or to the coupler."""
 
@@ -222,8 +249,8 @@ def _six_bar(rng: np.random.Generator, text: str) -> Iterator[Judged]:
     for circuit in found.circuits:
         k = sheets.of(circuit)
         wanted = [np.exp(1j * x) for x in sheets.limits.get(k, [])]
-        turned = list(np.exp(1j * circuit.input[circuit.limits]))
-        yield _matched("Circuit.limits", turned, wanted, text)
+        turned = list(np.exp(1j * circuit.input[circuit.dead_centres]))
+        yield _matched("Circuit.dead_centres", turned, wanted, text)
 
 
 class _Sheets(NamedTuple):

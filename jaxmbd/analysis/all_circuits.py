@@ -63,7 +63,7 @@ class Circuit(NamedTuple):
             input, zero at toggles. Their inverse is the mechanical advantage.
         turns: whole turns that the input makes in one round.
         closed: whether the curve returns; else it is cut off where the linkage gets very large.
-        limits: indices of points at which the input turns back, where branches meet.
+        dead_centres: indices of points at which the input turns back, its limits: branches meet.
         toggles: of each output, the indices of points at which it turns back while the input moves.
         changes: indices of change points, where circuits cross: no rule but chance decides there
             on which one a real linkage goes on.
@@ -75,7 +75,7 @@ class Circuit(NamedTuple):
     Example:
         >>> import jaxmbd as mbd
         >>> found = mbd.circuits(mbd.zoo.slider_crank(), "O", starts=8).circuits[0]
-        >>> found.full_turn, len(found.limits), len(found.sign)
+        >>> found.full_turn, len(found.dead_centres), len(found.sign)
         (True, 0, 1)
     """
 
@@ -85,7 +85,7 @@ class Circuit(NamedTuple):
     ratios: np.ndarray
     turns: int
     closed: bool
-    limits: np.ndarray
+    dead_centres: np.ndarray
     toggles: tuple[np.ndarray, ...]
     changes: np.ndarray
     branch: np.ndarray
@@ -95,7 +95,7 @@ class Circuit(NamedTuple):
     @property
     def full_turn(self) -> bool:
         """Whether the input can drive it round: it makes turns and has no limit."""
-        return self.turns != 0 and not len(self.limits)
+        return self.turns != 0 and not len(self.dead_centres)
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -109,22 +109,20 @@ class Circuits(NamedTuple):
     Attributes:
         circuits: one by one.
         meetings: pairs (m, 2) of numbers of circuits that cross at change points.
-        input: what drives, in words.
-        outputs: the outputs in words.
-        units: of the input and the outputs.
+        names: of the input, then the outputs.
+        units: of the same.
         starts: how many starts there were.
         unseen: estimated share of closing starts that would end on a circuit not listed.
 
     Example:
         >>> import jaxmbd as mbd
-        >>> mbd.circuits(mbd.zoo.slider_crank(), "O", starts=8).input
-        "'O'"
+        >>> mbd.circuits(mbd.zoo.slider_crank(), "O", starts=8).names
+        ("'O'",)
     """
 
     circuits: tuple[Circuit, ...]
     meetings: np.ndarray
-    input: str
-    outputs: tuple[str, ...]
+    names: tuple[str, ...]
     units: tuple[str, ...]
     starts: int
     unseen: float
@@ -132,7 +130,7 @@ class Circuits(NamedTuple):
     def __str__(self) -> str:
         count, closed = len(self.circuits), sum(c.hits for c in self.circuits)
         lines = [
-            f"{count} circuit{'s' * (count != 1)} with the input {self.input}; {closed} of "
+            f"{count} circuit{'s' * (count != 1)} with the input {self.names[0]}; {closed} of "
             f"{self.starts} starts used, of which about {self.unseen:.1%} would end on others"
         ]
         for k, circuit in enumerate(self.circuits):
@@ -154,9 +152,9 @@ class Circuits(NamedTuple):
         for j, sign in enumerate(c.sign):
             ends, told = _ends(c, j), {1: "+", -1: "−"}.get(int(sign), "0")
             lines.append(f"  branch {k}{_letter(j)}: {_text(*sorted(ends))} {unit}, sign {told}")
-        lines += [f"  limit of the input at {_text(c.input[i])} {unit}" for i in c.limits]
+        lines += [f"  limit of the input at {_text(c.input[i])} {unit}" for i in c.dead_centres]
         for name, its, some, column in zip(
-            self.outputs, self.units[1:], c.toggles, c.outputs.T, strict=True
+            self.names[1:], self.units[1:], c.toggles, c.outputs.T, strict=True
         ):
             lines += [
                 f"  toggle: limit of {name} at {_text(column[i])} {its}, input {_text(c.input[i])}"
@@ -198,7 +196,12 @@ def circuits(
 
     Example:
         >>> import jaxmbd as mbd
-        >>> print(mbd.circuits(mbd.zoo.slider_crank(), "O", outputs=["guide"], starts=8))
+        >>> found = mbd.circuits(mbd.zoo.four_bar(), "A", outputs=["D"], starts=8)
+        >>> print(*str(found).splitlines()[1:5], sep=chr(10))
+        circuit 0 (5 starts): the input turns fully (1 turn a round)
+          branch 0a: 0 to 6.28319 rad, sign 0
+          toggle: limit of 'D' at 0.442911 rad, input 1.05547
+          toggle: limit of 'D' at -0.795603 rad, input 3.71543
     """
     if starts < 1:
         raise ValueError(f"starts={starts}; give one or more")
@@ -222,8 +225,7 @@ def circuits(
     return Circuits(
         each,
         _meetings([[x.points[i].places for i in x.at("change")] for x in marked]),
-        held_name(mech, watched[0]),
-        tuple(held_name(mech, key) for key in watched[1:]),
+        tuple(held_name(mech, key) for key in watched),
         tuple("rad" if is_angle(top, key) else "m" for key in watched),
         starts,
         float(sum(n == 1 for n in hits) / sum(hits)),
@@ -418,7 +420,9 @@ def _circuit(curves: Curves, x: _Marked, hits: int) -> Circuit:
         ratios[-1] = np.inf
     for i, some in enumerate(toggles):
         ratios[some, i] = 0.0
-    branch, middles = _branches(_cuts(limits, changes), len(x.points), x.closed)
+    branch = _branches(_cuts(limits, changes), len(x.points), x.closed)
+    clear = np.array([p.softest for p in x.points]) * np.abs(slopes[:, 0])
+    clearest = [int(np.argmax(clear * (branch == j))) for j in range(branch.max() + 1)]
     angle = is_angle(topology(curves.problem.mech), curves.watched[0])
     return Circuit(
         q=np.array([p.q for p in x.points]),
@@ -427,11 +431,11 @@ def _circuit(curves: Curves, x: _Marked, hits: int) -> Circuit:
         ratios=ratios,
         turns=round((values[-1, 0] - values[0, 0]) / _TURN) if x.closed and angle else 0,
         closed=x.closed,
-        limits=limits,
+        dead_centres=limits,
         toggles=toggles,
         changes=changes,
         branch=branch,
-        sign=np.array([_sign(curves, x.points[k]) for k in middles], int),
+        sign=np.array([_sign(curves, x.points[k]) for k in clearest], int),
         hits=hits,
     )
 
@@ -441,14 +445,13 @@ def _cuts(limits: np.ndarray, changes: np.ndarray) -> np.ndarray:
     return np.union1d(limits, changes).astype(int)
 
 
-def _branches(cuts: np.ndarray, count: int, closed: bool) -> tuple[np.ndarray, list[int]]:
-    """The branch (count,) that goes on from each point, and a point amid each branch."""
+def _branches(cuts: np.ndarray, count: int, closed: bool) -> np.ndarray:
+    """The branch (count,) that goes on from each point."""
     branch = np.searchsorted(cuts, np.arange(count), side="right")
     if closed and len(cuts):
         branch = (branch - 1) % len(cuts)
         branch[-1] = branch[0]
-    some = [np.flatnonzero(branch == j) for j in range(branch.max() + 1)]
-    return branch, [int(x[len(x) // 2]) for x in some]
+    return branch
 
 
 def _sign(curves: Curves, at: Point) -> int:
@@ -472,7 +475,7 @@ def _meetings(places: list[list[np.ndarray]]) -> np.ndarray:
 
 def _ends(c: Circuit, branch: int) -> tuple[float, float]:
     """The values of the input at the ends of a branch, between which it moves in one direction."""
-    cuts = _cuts(c.limits, c.changes)
+    cuts = _cuts(c.dead_centres, c.changes)
     if c.closed and len(cuts):
         after = branch + 1 == len(cuts)
         end = c.input[cuts[0 if after else branch + 1]]
@@ -481,7 +484,8 @@ def _ends(c: Circuit, branch: int) -> tuple[float, float]:
     return float(c.input[cuts[branch]]), float(c.input[cuts[branch + 1]])
 
 
-def _text(*values: float) -> str:
+def _text(*values: Any) -> str:
+    """Numbers without their rounding."""
     return " to ".join(f"{round(x, 9) + 0.0:.6g}" for x in values)
 
 

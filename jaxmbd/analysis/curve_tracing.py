@@ -151,14 +151,14 @@ class Curves:
             if not np.all(np.isfinite(rows)) or not np.all(np.isfinite(residual)):
                 return None
             left, sizes, right = np.linalg.svd(rows)
-            if len(sizes) < rank or sizes[rank - 1] == 0.0:
+            if len(sizes) < size - 1 or sizes[rank - 1] == 0.0:
                 return None
             move = -right[:rank].T @ (left[:, :rank].T @ residual / sizes[:rank])
             strayed += float(np.linalg.norm(move))
             if strayed > allowed:
                 return None
             if np.linalg.norm(move) < 1e-11 + 1e-15 / sizes[rank - 1]:
-                soft = float(sizes[rank - 1] / sizes[0])
+                soft = float(sizes[size - 2] / sizes[0])
                 span, tangent = left[:, : size - 1], right[size - 1]
                 return Point(q, places, values, rows, watched, tangent, span, soft)
         return None
@@ -181,7 +181,7 @@ class Curves:
             return float(what(found[s]))
 
         try:
-            s = float(brentq(value, 0.0, step, xtol=1e-14))
+            s: Any = brentq(value, 0.0, step, xtol=1e-14)
             value(s)
         except ValueError:  # of value, or where rounding leaves no change of sign
             return None

@@ -49,8 +49,9 @@ class SpeedRatio(Observable):
     Example:
         >>> import jaxmbd as mbd
         >>> from jaxmbd.observe import SpeedRatio, Sweep
-        >>> sweep = Sweep({"A": (0.0, 1.05547)}, {"ratio": SpeedRatio("D", "A")})
+        >>> sweep = Sweep({"A": (0.0, 1.0)}, {"ratio": SpeedRatio("D", "A")})
         >>> [f"{x:.3f}" for x in sweep(mbd.zoo.four_bar())["ratio"]]
+        ['0.516', '0.063']
     """
 
     output: Any
@@ -84,6 +85,7 @@ class MechanicalAdvantage(Observable):
         >>> from jaxmbd.observe import MechanicalAdvantage, Sweep
         >>> sweep = Sweep({"A": (0.0, 1.0)}, {"gain": MechanicalAdvantage("A", "D")})
         >>> [f"{x:.3f}" for x in sweep(mbd.zoo.four_bar())["gain"]]
+        ['1.938', '15.778']
     """
 
     input: Any

@@ -28,6 +28,7 @@ SIN, COS = np.sin(TURN), np.cos(TURN)
 ELSEWHERE = {
     "assemblies",
     "check_gradient",
+    "circuits",
     "closure_margin",
     "dead_centre",
     "flexibility",
