@@ -43,6 +43,8 @@ _SINGULAR = 1e-4
 """Starts whose softest singular value is below this are too near a crossing to be followed from."""
 _STILL = 1e-7
 """Coordinates that change less than this [rad, m over the mechanism's length] stand still."""
+_BESIDE = 1e-4
+"""How far beside a point [rad] ratios are taken that it does not have itself."""
 _MEET = 1e-5
 """Crossings whose places differ by less than this are one."""
 _TURN = 2.0 * np.pi
@@ -60,7 +62,8 @@ class Circuit(NamedTuple):
         input: value of the input (n,) [rad, m]; angles go on beyond a turn.
         outputs: values of the outputs (n, k) [rad, m].
         ratios: changes of the outputs over that of the input (n, k); infinite at limits of the
-            input, zero at toggles. Their inverse is the mechanical advantage.
+            input (but of an output that turns back with it), zero at toggles. Their inverse is the
+            mechanical advantage.
         turns: whole turns that the input makes in one round.
         closed: whether the curve returns; else it is cut off where the linkage gets very large.
         dead_centres: indices of points at which the input turns back, its limits: branches meet.
@@ -191,8 +194,8 @@ def circuits(
         seed: of the random ones.
 
     Raises:
-        ValueError: a name is not there, no loop depends on the input, no start closes the loops, or
-            not one freedom is left (the message says how many).
+        ValueError: a name is not there, no loop depends on the input, no start closes the loops,
+            not one freedom is left (the message says how many), or numbers are of single precision.
 
     Example:
         >>> import jaxmbd as mbd
@@ -205,6 +208,11 @@ def circuits(
     """
     if starts < 1:
         raise ValueError(f"starts={starts}; give one or more")
+    if mech.dtype != np.float64:
+        raise ValueError(
+            "circuits needs double precision; switch it on before anything else, "
+            "jax.config.update('jax_enable_x64', True)"
+        )
     outputs = [outputs] if isinstance(outputs, (str, PointCoordinate)) else outputs
     watched = _single(mech, input, "input"), *(_single(mech, x, "outputs") for x in outputs)
     p = problem(mech, known, t)
@@ -363,14 +371,17 @@ def _marked(curves: Curves, found: Traced) -> _Marked:
     """The curve with limits of the watched coordinates as further points."""
     between: dict[int, list[tuple[Located, int]]] = {}
     marks: list[set[int | str]] = [set() for _ in found.points]
+    count = len(found.points) - found.closed
     for k in found.crossings:
         marks[k].add("change")
     for i in range(len(curves.watched)):
         at, inside = _turnings(found, i)
         for k in inside:
             there = curves.root(found.points[k], found.steps[k], lambda p, i=i: p.slopes[i])
-            if there is None:
+            if there is None or _one(there.point, found.points[k]):
                 at.append(k)
+            elif _one(there.point, found.points[k + 1]):
+                at.append((k + 1) % count)
             else:
                 between.setdefault(k, []).append((there, i))
         for k in at:
@@ -380,15 +391,17 @@ def _marked(curves: Curves, found: Traced) -> _Marked:
     for k, (point, some) in enumerate(zip(found.points, marks, strict=True)):
         points.append(point)
         told.append(some)
-        before = 0.0
         for there, i in sorted(between.get(k, []), key=lambda x: x[0].step):
-            if there.step - before < _STILL:
-                told[-1].add(i)
-            else:
+            if not _one(there.point, points[-1]):
                 points.append(there.point)
-                told.append({i})
-            before = there.step
+                told.append(set())
+            told[-1].add(i)
     return _Marked(points, told, found.closed)
+
+
+def _one(p: Point, q: Point) -> bool:
+    """Whether two points are one but for rounding."""
+    return bool(np.abs(p.places - q.places).max() < _STILL)
 
 
 def _turnings(found: Traced, i: int) -> tuple[list[int], list[int]]:
@@ -415,11 +428,14 @@ def _circuit(curves: Curves, x: _Marked, hits: int) -> Circuit:
     toggles = tuple(np.setdiff1d(x.at(i), limits) for i in range(1, values.shape[1]))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = slopes[:, 1:] / slopes[:, :1]
-    ratios[limits] = np.inf
-    if x.closed and 0 in limits:
-        ratios[-1] = np.inf
     for i, some in enumerate(toggles):
         ratios[some, i] = 0.0
+    ratios[limits] = np.inf
+    for i in range(1, values.shape[1]):
+        for k in np.intersect1d(limits, x.at(i)):
+            ratios[k, i - 1] = _shared_ratio(curves, x.points[k], i)
+    if x.closed:
+        ratios[-1] = ratios[0]
     branch = _branches(_cuts(limits, changes), len(x.points), x.closed)
     clear = np.array([p.softest for p in x.points]) * np.abs(slopes[:, 0])
     clearest = [int(np.argmax(clear * (branch == j))) for j in range(branch.max() + 1)]
@@ -438,6 +454,12 @@ def _circuit(curves: Curves, x: _Marked, hits: int) -> Circuit:
         sign=np.array([_sign(curves, x.points[k]) for k in clearest], int),
         hits=hits,
     )
+
+
+def _shared_ratio(curves: Curves, at: Point, i: int) -> float:
+    """The ratio where input and output both turn back, by its mean beside that point."""
+    beside = [curves.beyond(at, step) for step in (-_BESIDE, _BESIDE)]
+    return float(np.mean([np.nan if p is None else p.slopes[i] / p.slopes[0] for p in beside]))
 
 
 def _cuts(limits: np.ndarray, changes: np.ndarray) -> np.ndarray:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxmbd as mbd
 from jaxmbd import synthesis
+from tests.observe.test_driven_motion import six_bar
 
 
 def four_bar(crank, coupler, rocker, frame, angle=0.9):
@@ -24,7 +27,8 @@ def circuits(mech, input, *outputs, **more):
 
 
 def test_a_grashof_crank_has_two_circuits_and_turns():
-    found = circuits(four_bar(1.0, 3.0, 2.5, 3.5), "A", "D")
+    mech = four_bar(1.0, 3.0, 2.5, 3.5)
+    found = circuits(mech, "A", "D")
     assert len(found.circuits) == 2 and found.unseen == 0.0 and not len(found.meetings)
     signs = []
     for c in found.circuits:
@@ -33,7 +37,7 @@ def test_a_grashof_crank_has_two_circuits_and_turns():
         signs += c.sign.tolist()
         # Crank and coupler in line: the distance from A to C is their sum, or their difference.
         swings = np.exp(1j * c.outputs[c.toggles[0], 0])
-        rocker = complex(*found_direction(found, c))
+        rocker = complex(*(mech.points["C"] - mech.points["D"])) / 2.5
         reach = np.abs(3.5 + 2.5 * rocker * swings)
         np.testing.assert_allclose(np.sort(reach), (2.0, 4.0), rtol=0, atol=1e-9)
         slopes = np.gradient(c.outputs[:, 0], c.input)
@@ -41,12 +45,6 @@ def test_a_grashof_crank_has_two_circuits_and_turns():
         assert near.max() < 5e-3 and np.all(c.ratios[c.toggles[0], 0] == 0.0)
     assert sorted(signs) == [-1, 1]
     assert "the input turns fully" in str(found) and str(found).count("toggle") == 4
-
-
-def found_direction(found, circuit):
-    """The rocker's direction as drawn."""
-    mech = four_bar(1.0, 3.0, 2.5, 3.5)
-    return (mech.points["C"] - mech.points["D"]) / 2.5
 
 
 def test_other_four_bars_swing_between_limits():
@@ -89,7 +87,22 @@ def test_a_kite_has_a_circuit_on_which_the_input_stands_still():
     turning, still = sorted(found.circuits, key=lambda c: -np.ptp(c.input))
     assert turning.turns == 2 and turning.full_turn and found.meetings.tolist() == [[0, 1]]
     np.testing.assert_allclose(still.input, -0.9, rtol=0, atol=1e-7)
-    assert not still.full_turn and not len(still.limits) and "stands still" in str(found)
+    assert not still.full_turn and not len(still.dead_centres) and "stands still" in str(found)
+
+
+def test_a_six_bar_stops_where_its_second_pair_of_links_is_in_line():
+    """There crank and rocker turn back together, with the ratio of their own four-bar."""
+    mech = six_bar(False).replace(points={"D0": (1.55, -0.05)})
+    (c,) = circuits(mech, "crank", "rocker").circuits
+    assert len(c.dead_centres) == 2 and np.all(np.isfinite(c.ratios))
+    for k in c.dead_centres:
+        p = {n: complex(*mbd.point_position(mech, c.q[k], b, n)[:2]) for b, n in
+             (("crank", "A"), ("rocker", "B"), ("link", "C2"), ("link", "D"))}  # fmt: skip
+        a0, b0, d0 = (complex(*mech.points[n]) for n in ("A0", "B0", "D0"))
+        assert abs((np.conj(p["D"] - p["C2"]) * (d0 - p["D"])).imag) < 1e-9
+        bar = np.conj(p["B"] - p["A"])
+        ratio = (bar * (p["A"] - a0)).imag / (bar * (p["B"] - b0)).imag
+        np.testing.assert_allclose(c.ratios[k, 0], ratio, rtol=1e-6, atol=0)
 
 
 def planar(bodies, joints, cut):
@@ -219,6 +232,9 @@ def test_what_does_not_fit_is_told():
     ):
         with pytest.raises(ValueError, match=message):
             mbd.circuits(mech, input, **({"starts": 4} | more))
+    single = jax.tree_util.tree_map(lambda x: jnp.asarray(x, jnp.float32), mech)
+    with pytest.raises(ValueError, match="needs double precision"):
+        mbd.circuits(single, "A")
     with pytest.raises(ValueError, match="no loop depends on"):
         mbd.circuits(mbd.zoo.simple_pendulum(), "hinge", starts=2)
     with pytest.raises(ValueError, match="2 freedoms are left, not one: hold 1 more"):
