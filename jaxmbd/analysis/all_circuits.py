@@ -132,9 +132,10 @@ class Circuits(NamedTuple):
 
     def __str__(self) -> str:
         count, closed = len(self.circuits), sum(c.hits for c in self.circuits)
+        others = f"about {self.unseen:.1%}" if self.unseen else f"fewer than {3 / closed:.2%}"
         lines = [
             f"{count} circuit{'s' * (count != 1)} with the input {self.names[0]}; {closed} of "
-            f"{self.starts} starts used, of which about {self.unseen:.1%} would end on others"
+            f"{self.starts} starts used, of which {others} would end on others"
         ]
         for k, circuit in enumerate(self.circuits):
             lines += self._told(k, circuit)

@@ -189,34 +189,14 @@ def test_an_rssr_swings_between_the_zeros_of_its_discriminant(balls):
 
 
 def test_a_bennett_linkage_turns_although_no_count_lets_it():
-    """tan(θ₁/2) tan(θ₂/2) = sin((β + α)/2)/sin((β − α)/2) with a/sin α = b/sin β."""
-    a, alpha, beta = 1.0, 0.6, 1.1
-    lengths, twists = (a, a * np.sin(beta) / np.sin(alpha)) * 2, (alpha, beta) * 2
-    first, ratio = 1.0, np.sin(0.5 * (beta + alpha)) / np.sin(0.5 * (beta - alpha))
-    second = 2.0 * np.arctan(ratio / np.tan(0.5 * first))
-    frame, at, axes = np.eye(4), [], []
-    for length, twist, angle in zip(lengths, twists, (first, second, -first, -second), strict=True):
-        c, s, ct, st = np.cos(angle), np.sin(angle), np.cos(twist), np.sin(twist)
-        at.append(frame[:3, 3])
-        axes.append(frame[:3, 2])
-        frame = frame @ [
-            [c, -s * ct, s * st, length * c], [s, c * ct, -c * st, length * s],
-            [0, st, ct, 0], [0, 0, 0, 1],
-        ]  # fmt: skip
-    np.testing.assert_allclose(frame, np.eye(4), rtol=0, atol=1e-9)
-    links = ("ground", "one", "two", "three", "ground")
-    mech = mbd.Mechanism(
-        bodies={n: mbd.Body(1.0, at[k], (1.0, 1.0, 1.0)) for k, n in enumerate(links[1:4])},
-        joints={
-            f"J{k}": mbd.Revolute(links[k], links[k + 1], at=at[k], axis=axes[k]) for k in range(4)
-        },
-        cut=["J2"],
-    )
-    found = circuits(mech, "J0", "J1")
-    full = [c for c in found.circuits if c.full_turn]
-    assert full and all(c.closed for c in found.circuits)
-    c = full[0]
-    halves = np.tan(0.5 * (c.input + first)), np.tan(0.5 * (c.outputs[:, 0] + second))
+    """tan(θ/2) tan(φ/2) = sin((β + α)/2)/sin((β − α)/2), with the twists α and β."""
+    alpha, beta, drawn = 0.6, 1.1, 1.5
+    ratio = np.sin(0.5 * (beta + alpha)) / np.sin(0.5 * (beta - alpha))
+    other = 2.0 * np.arctan(ratio / np.tan(0.5 * drawn))
+    mech = mbd.zoo.bennett(twists=(alpha, beta), angle=drawn)
+    (c,) = circuits(mech, "J0", "J1").circuits
+    assert c.full_turn and c.closed and c.turns == 1
+    halves = np.tan(0.5 * (c.input + drawn)), np.tan(0.5 * (c.outputs[:, 0] + other))
     regular = np.max(np.abs(halves), axis=0) < 1e3
     np.testing.assert_allclose((halves[0] * halves[1])[regular], ratio, rtol=1e-6, atol=0)
     assert regular.sum() > 100
