@@ -1,4 +1,4 @@
-"""Circuits of random four-bars in closed form, and of six-bars by a grid over the input."""
+"""Circuits of random four-bars and RSSR in closed form, and of six-bars by a grid of the input."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import jaxmbd as mbd
 from fails_cases.four_bars import Bar, drawn, mechanism
 from fails_cases.judged import REFUSED, Judged, compare, or_crash
+from jaxmbd import synthesis
 
 PER_CASE = 22
 _MEETS = "two circles that meet, in complex numbers"
@@ -27,7 +28,7 @@ NUMBERS = {
     "Circuit.ratios": _SINES,
     "Circuit.turns": _ARCS,
     "Circuit.closed": "always",
-    "Circuit.dead_centres": f"{_COSINES}: coupler and rocker; of six-bars on a grid",
+    "Circuit.dead_centres": f"{_COSINES}; of an RSSR, its quartic; of six-bars, on a grid",
     "Circuit.toggles": f"{_COSINES}: crank and coupler",
     "Circuit.changes": "Grashof's equality",
     "Circuit.branch": "sign of the area of coupler and rocker",
@@ -40,7 +41,7 @@ NUMBERS = {
 
 
 def judged(seed: int, size: int) -> Iterator[Judged]:
-    """Four-bars, then a six-bar for every third of them."""
+    """Four-bars, and a six-bar and an RSSR for every third of them."""
     for k in range(max(1, round(size / PER_CASE))):
         rng = np.random.default_rng([seed, k])
         kind, bar = drawn(rng)
@@ -50,6 +51,9 @@ def judged(seed: int, size: int) -> Iterator[Judged]:
             text = f"six-bar, default_rng([{seed}, {k}, 6])"
             rng = np.random.default_rng([seed, k, 6])
             yield from or_crash("Circuits.circuits", _six_bar(rng, text), text)
+            text = f"RSSR, default_rng([{seed}, {k}, 4])"
+            rng = np.random.default_rng([seed, k, 4])
+            yield from or_crash("Circuits.circuits", _rssr(rng, text), text)
 
 
 def _four_bar(kind: str, bar: Bar, text: str) -> Iterator[Judged]:
@@ -191,6 +195,40 @@ def _both(mech: mbd.Mechanism, q: Any) -> list[Any]:
     at = mbd.observe.Snapshot(mech, q)
     both = mbd.observe.SpeedRatio("D", "A"), mbd.observe.MechanicalAdvantage("A", "D")
     return [x.value(at) for x in both]
+
+
+def _rssr(rng: np.random.Generator, text: str) -> Iterator[Judged]:
+    """Dead centres are zeros of a² + b² − c², of a cos θ + b sin θ = c: a quartic in exp(iφ)."""
+    points = {"crank_pivot": np.zeros(3), "A": rng.normal(size=3) * rng.choice([0.5, 1.0])}
+    points["rocker_pivot"] = 2.0 * rng.normal(size=3)
+    points["B"] = points["rocker_pivot"] + rng.normal(size=3)
+    axes = rng.normal(size=(2, 3))
+    crank, rocker = (x / np.linalg.norm(x) for x in axes)
+    arm, radius = points["B"] - points["rocker_pivot"], points["A"]
+    centre = points["B"] - (u := arm - (arm @ rocker) * rocker)
+    w, across = np.cross(rocker, u), np.cross(crank, radius)
+    square = np.sum((points["B"] - points["A"]) ** 2)
+
+    def discriminant(phi: float) -> float:
+        along = (crank @ radius) * crank
+        d = centre - along - np.cos(phi) * (radius - along) - np.sin(phi) * across
+        c = square - d @ d - u @ u
+        return (2.0 * d @ u) ** 2 + (2.0 * d @ w) ** 2 - c**2
+
+    samples = np.fft.fft([discriminant(2.0 * np.pi * k / 9) for k in range(9)]) / 9
+    roots = np.roots(np.fft.fftshift(samples)[::-1][2:7])
+    off = np.abs(np.abs(roots) - 1.0)
+    apart = np.abs(np.subtract.outer(roots, roots)) + np.eye(4)
+    if np.any((off > 1e-8) & (off < 1e-2)) or apart.min() < 1e-2:
+        return  # two nearly meet
+    ends = roots[off <= 1e-8]
+    found = mbd.circuits(synthesis.massless_rssr(points, *axes), "crank")
+    count = len(ends) // 2 if len(ends) else 2
+    told = len(found.circuits) >= count or found.unseen == 0.0
+    got = len(found.circuits)
+    yield compare("Circuits.circuits", got, count, limit=0.0, detail=text, ok=told)
+    turned = [np.exp(1j * x) for c in found.circuits for x in c.input[c.dead_centres]]
+    yield _matched("Circuit.dead_centres", turned, list(ends), text)
 
 
 class SixBar(NamedTuple):

@@ -182,7 +182,8 @@ def circuits(
     Random starts are closed, and the curve through each is followed to itself. A list is complete
     with a likelihood only: `Circuits.unseen` estimates what is missing. Circuits that pass each
     other nearer than about 1e-4 rad (lengths that miss a change point by 1e-8 of their size) are
-    told as crossing. Coordinates that no loop depends on stay as drawn.
+    told as crossing, and a coordinate that turns back twice within 0.08 rad of the curve may be
+    told as one that does not. Coordinates that no loop depends on stay as drawn.
 
     Args:
         mech: the mechanism.
