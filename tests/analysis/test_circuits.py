@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -204,14 +206,15 @@ def test_a_bennett_linkage_turns_although_no_count_lets_it():
 
 def test_what_does_not_fit_is_told():
     mech = four_bar(1.0, 3.0, 2.5, 3.5)
-    for input, more, message in (
+    cases: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("crnk", {}, "input names the joint 'crnk'"),
         ("A", {"known": {"D": 0.0}}, "nothing moves"),
         ("A", {"outputs": ["nobody"]}, "outputs names the joint"),
         ("A", {"starts": 0}, "starts=0"),
-    ):
+    )
+    for input, more, message in cases:
         with pytest.raises(ValueError, match=message):
-            mbd.circuits(mech, input, **({"starts": 4} | more))
+            mbd.circuits(mech, input, **{"starts": 4, **more})
     single = jax.tree_util.tree_map(lambda x: jnp.asarray(x, jnp.float32), mech)
     with pytest.raises(ValueError, match="needs double precision"):
         mbd.circuits(single, "A")

@@ -48,7 +48,7 @@ def test_toggles_limits_and_open_freedoms():
     """Drawn in line: the output stands still, or moves alone; with nothing held it is open."""
     points = {"A": (0.0, 0.0), "B": (1.0, 0.0), "C": (3.0, 0.0), "D": (3.5, -1.5)}
     toggle = synthesis.massless_four_bar(points)
-    at = Snapshot(toggle, mbd.neutral(toggle))
+    at = Snapshot(toggle, jnp.asarray(mbd.neutral(toggle)))
     assert abs(OBSERVED["ratio"].value(at)) < 1e-14
     assert abs(OBSERVED["gain"].value(at)) > 1e14
     swapped = SpeedRatio("A", "D"), MechanicalAdvantage("D", "A")
