@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         RK4,
         Assemblies,
         Assembly,
+        Circuit,
+        Circuits,
         ClosureMargin,
         DormandPrince,
         DormandPrince8,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
         assemblies,
         check_state,
         choose_method,
+        circuits,
         closure_margin,
         dead_centre,
         energy_balance,
@@ -263,6 +266,9 @@ __all__ = [
     "assemble",
     "Assemblies",
     "assemblies",
+    "Circuit",
+    "Circuits",
+    "circuits",
     "ClosureMargin",
     "closure_margin",
     "dead_centre",
@@ -359,13 +365,13 @@ __getattr__, __dir__ = on_use(
     __name__,
     {
         "analysis": (
-            "Assemblies Assembly ClosureMargin DormandPrince DormandPrince8 DrivenMotion "
-            "EnergyBalance Equilibrium Event GeneralizedAlpha Linearization MethodChoice Mobility "
-            "Modes PointCoordinate PointTravel RK4 Redundancy Rodas SemiImplicitEuler Solution "
-            "StateCheck Status Variational Verification assemblies assemble assemble_acceleration "
-            "assemble_velocity check_state choose_method closure_margin dead_centre energy_balance "
-            "equilibrium flexibility linearize mobility project redundancy simulate "
-            "simulate_driven states_at verify"
+            "Assemblies Assembly Circuit Circuits ClosureMargin DormandPrince DormandPrince8 "
+            "DrivenMotion EnergyBalance Equilibrium Event GeneralizedAlpha Linearization "
+            "MethodChoice Mobility Modes PointCoordinate PointTravel RK4 Redundancy Rodas "
+            "SemiImplicitEuler Solution StateCheck Status Variational Verification assemblies "
+            "assemble assemble_acceleration assemble_velocity check_state choose_method circuits "
+            "closure_margin dead_centre energy_balance equilibrium flexibility linearize mobility "
+            "project redundancy simulate simulate_driven states_at verify"
         ),
         "dynamics": (
             "DeNOC EdgeForces bias centre_of_mass denoc denoc_equations edge_forces "

@@ -1,6 +1,7 @@
 """Analyses of a mechanism: mobility, assembly, simulation, equilibrium, linearisation."""
 
 from jaxmbd.analysis.all_assemblies import Assemblies, assemblies
+from jaxmbd.analysis.all_circuits import Circuit, Circuits, circuits
 from jaxmbd.analysis.assembly import Assembly, Opening, assemble, attempt, opening, places
 from jaxmbd.analysis.balance import (
     balance_at_rest,
@@ -72,6 +73,8 @@ __all__ = [
     "Agreement",
     "Assemblies",
     "Assembly",
+    "Circuit",
+    "Circuits",
     "ClosureMargin",
     "Difference",
     "DormandPrince",
@@ -104,6 +107,7 @@ __all__ = [
     "assemble_velocity",
     "check_state",
     "choose_method",
+    "circuits",
     "closure_margin",
     "dead_centre",
     "energy_balance",

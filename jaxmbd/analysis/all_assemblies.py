@@ -105,15 +105,15 @@ def assemblies(
         raise ValueError(f"starts={starts}; give one or more")
     keys, values = parse_known(mech, known)
     top = topology(mech)
-    guesses = _starts(mech, keys, values, starts, seed)
+    guesses = random_starts(mech, keys, values, starts, seed)
     args = jax.tree_util.tree_map(jnp.asarray, (mech, values, jnp.asarray(t, mech.dtype)))
-    close = lanes.vmap(partial(_closed, keys), in_axes=(None, None, None, 0))
+    close = lanes.vmap(partial(closed_from, keys), in_axes=(None, None, None, 0))
     q, status, places, rows = map(np.asarray, close(*args, guesses))
     ok = status == Status.OK
     if not np.any(ok):
         assemble(mech, known, t=t)  # says which joint stays open
         raise ValueError(f"none of {starts} starts closes the loops; give more starts=")
-    q, places, rows = q[ok], places[ok], rows[ok][:, :, _bound(top)]
+    q, places, rows = q[ok], places[ok], rows[ok][:, :, bound_speeds(top)]
     sizes = np.linalg.svd(rows, compute_uv=False)
     free = rows.shape[2] - np.sum(sizes > _OPEN * sizes[:, :1], axis=1)
     if np.min(free, initial=rows.shape[2]) > 0:
@@ -122,7 +122,7 @@ def assemblies(
     signs = np.linalg.slogdet(rows)[0] if square else np.zeros(len(rows))
     alike = _alike(places)
     drawn = motion_state(mech, jnp.asarray(neutral(mech), mech.dtype), t=t)
-    far = np.abs(places - np.asarray(_places(drawn))).max(axis=(1, 2))
+    far = np.abs(places - np.asarray(joint_places(drawn))).max(axis=(1, 2))
     alike = sorted(alike, key=lambda some: far[some[0]])
     hits = np.array([len(some) for some in alike])
     sign = [signs[some[0]] if np.ptp(signs[some]) == 0.0 else 0.0 for some in alike]
@@ -135,18 +135,18 @@ def assemblies(
     )
 
 
-def _bound(top: Topology) -> np.ndarray:
+def bound_speeds(top: Topology) -> np.ndarray:
     """The speeds that loops depend on."""
     return np.unique([i for row in top.row_speeds for i in row]).astype(int)
 
 
-def _starts(
+def random_starts(
     mech: Mechanism, keys: tuple[Key, ...], values: list[Any], count: int, seed: int
 ) -> Array:
     """Coordinates (count, nq): the drawn ones, then random ones where loops allow it."""
     top, rng = topology(mech), np.random.default_rng(seed)
     drawn = np.asarray(neutral(mech), float)
-    moves = np.isin(np.arange(top.nv), _bound(top))
+    moves = np.isin(np.arange(top.nv), bound_speeds(top))
     for key, value in zip(keys, values, strict=True):
         if not isinstance(key, JointCoordinate):
             continue  # where points are follows from the joints
@@ -165,17 +165,17 @@ def _starts(
     return lanes.vmap(moved)(jnp.asarray(steps, mech.dtype))
 
 
-def _closed(
+def closed_from(
     keys: tuple[Key, ...], mech: Mechanism, values: list[Array], t: Array, guess: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Coordinates, status, places that tell assemblies apart, and scaled rows with idle spins."""
     found = attempt(keys, mech, values, t, guess)
     m = motion_state(mech, jnp.where(found.status == Status.OK, found.q, guess), t=t)
     rows = [closing_rows(m, keys, values)[1], spin_rows(m, spin_lines(m))]
-    return found.q, found.status, _places(m), jnp.concatenate(rows) * speed_units(mech)
+    return found.q, found.status, joint_places(m), jnp.concatenate(rows) * speed_units(mech)
 
 
-def _places(m: MotionState) -> Array:
+def joint_places(m: MotionState) -> Array:
     """World positions (n, 3) of joints, of points on their axes, and of markers."""
     found = []
     for name in m.mech.joints:

@@ -70,6 +70,7 @@ from jaxmbd.observe.points import (
     Travel,
     Velocity,
 )
+from jaxmbd.observe.ratios import MechanicalAdvantage, SpeedRatio
 from jaxmbd.observe.shaking import ShakingForce, ShakingMoment
 from jaxmbd.observe.snapshot import Snapshot, element_measures
 from jaxmbd.observe.unheld import Looked, degrees_not_held, unheld_joints
@@ -98,6 +99,7 @@ __all__ = [
     "Experiment",
     "Function",
     "HoldingEffort",
+    "MechanicalAdvantage",
     "Motion",
     "Observable",
     "Output",
@@ -109,6 +111,7 @@ __all__ = [
     "ShakingForce",
     "ShakingMoment",
     "Snapshot",
+    "SpeedRatio",
     "Sweep",
     "Together",
     "ToothForce",

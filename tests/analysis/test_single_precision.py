@@ -32,6 +32,7 @@ STEERING = ("left", "inner", "outer", "ackermann_error", "ackermann_share", "tur
 ELSEWHERE = {
     "assemblies",
     "check_gradient",
+    "circuits",
     "closure_margin",
     "dead_centre",
     "flexibility",
