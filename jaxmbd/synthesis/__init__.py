@@ -6,6 +6,14 @@ transmission index, a full turn of the input. `synthesize` searches from many st
 finishes the best; `defects` follows a linkage and says what is wrong with it.
 """
 
+from jaxmbd.synthesis.curves import (
+    Centrodes,
+    Dyads,
+    burmester_curve,
+    burmester_points,
+    centrodes,
+    cognates,
+)
 from jaxmbd.synthesis.following import Followed, Transmission, follow, transmission
 from jaxmbd.synthesis.linkages import (
     massless_five_ss,
@@ -33,7 +41,9 @@ from jaxmbd.synthesis.tasks import (
 )
 
 __all__ = [
+    "Centrodes",
     "Defects",
+    "Dyads",
     "Followed",
     "FunctionGeneration",
     "Mixed",
@@ -46,6 +56,10 @@ __all__ = [
     "Task",
     "Transmission",
     "VelocityGeneration",
+    "burmester_curve",
+    "burmester_points",
+    "centrodes",
+    "cognates",
     "defects",
     "dwell",
     "finish",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -439,14 +440,19 @@ def finish(problem: Problem, z: Any, **options: Any) -> Optimum:
         constraints["within"] = AtLeast("within", 0.0)
     if problem.least_margin is not None:
         constraints["dead_centre"] = AtLeast("dead_centre", problem.least_margin)
-    return minimize(
-        "error",
-        None,
-        _ranges(problem),
-        observe=lambda values: outputs_of(problem, _joined(values)),
-        constraints=constraints,
-        **options,
-    )
+    try:
+        return minimize(
+            "error",
+            None,
+            _ranges(problem),
+            observe=lambda values: outputs_of(problem, _joined(values)),
+            constraints=constraints,
+            **options,
+        )
+    except ValueError as error:
+        names = problem.unknowns.names
+        text = re.sub(rf"\b{_DESIGN}/(\d+)", lambda found: names[int(found[1])], str(error))
+        raise ValueError(text) from error
 
 
 def _joined(values: Any) -> Array:
