@@ -1,14 +1,15 @@
 """Published problems of four-bars with printed results, and a follower that judges what is found.
 
-- Five points of a line, both pivots given: A. P. Morgan and C. W. Wampler, Solving a planar four-bar
-  design problem using continuation, Journal of Mechanical Design 112 (1990) 544, problem 7, met
-  exactly there; its points as phcpy's documentation prints them.
+- Five points of a line, both pivots given: A. P. Morgan and C. W. Wampler, Solving a planar
+  four-bar design problem using continuation, Journal of Mechanical Design 112 (1990) 544, problem
+  7, met exactly there; its points as phcpy's documentation prints them.
 - Nine points of an oval: the data of HomotopyContinuation.jl's example after C. W. Wampler,
   A. P. Morgan and A. J. Sommese, Complete solution of the nine-point path synthesis problem for
   four-bar linkages, Journal of Mechanical Design 114 (1992) 153; met exactly there.
-- Straight lines over 120°, 140°, 160° and 180° of the crank: R. L. Norton, Design of Machinery, the
-  table of Hoeken linkages optimised for straightness: link ratios, travel over the crank's length,
-  and the largest deviation across in percent of the travel. `hoeken` computes these from the ratios.
+- Straight lines over 120°, 140°, 160° and 180° of the crank: R. L. Norton, Design of Machinery,
+  the table of Hoeken linkages optimised for straightness: link ratios, travel over the crank's
+  length, and the largest deviation across in percent of the travel; `hoeken` computes these from
+  the ratios, to the digits that are printed.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def path(points: dict[str, complex], inputs: np.ndarray) -> tuple[np.ndarray, np
     far, long, short = np.abs(span), abs(c - b), abs(d - c)
     room = np.minimum(far - abs(long - short), long + short - far)
     along = (long**2 - short**2 + far**2) / (2.0 * far)
-    side = np.sign((np.conj(d - b) * (c - b)).imag)
+    side = np.sign(np.imag(np.conj(d - b) * (c - b)))
     across = np.sqrt(np.maximum(long**2 - along**2, 0.0))
     end = pin + span / far * (along + 1j * side * across)
     return pin + (p - b) * (end - pin) / (c - b), room
@@ -93,8 +94,8 @@ def hoeken(ground: float, coupler: float, degrees: float) -> tuple[float, float]
     end = pin + span / abs(span) * (abs(span) / 2.0 + 1j * across)
     points = {"A": 0j, "B": pin, "C": end, "D": complex(ground), "P": 2.0 * end - pin}
     at, _ = path(points, np.linspace(0.0, np.deg2rad(degrees), 2001))
-    travel = np.ptp(at.real)
-    return float(travel), float(100.0 * np.ptp(at.imag) / travel)
+    travel = np.ptp(np.real(at))
+    return float(travel), float(100.0 * np.ptp(np.imag(at)) / travel)
 
 
 def _missed(targets: Any) -> Callable[[dict[str, complex], np.ndarray], float]:
@@ -105,8 +106,9 @@ def _missed(targets: Any) -> Callable[[dict[str, complex], np.ndarray], float]:
 def _across(points: dict[str, complex], inputs: np.ndarray) -> float:
     """Deviation across the line that fits best, in percent of the travel."""
     at, _ = path(points, np.linspace(inputs[0], inputs[-1], 2001))
-    line = np.linalg.svd(np.stack([at.real, at.imag], axis=1) - [at.real.mean(), at.imag.mean()])[2]
-    along, across = line @ np.stack([at.real, at.imag])
+    plane = np.stack([np.real(at), np.imag(at)])
+    line = np.linalg.svd((plane - plane.mean(axis=1, keepdims=True)).T)[2]
+    along, across = line @ plane
     return float(100.0 * np.ptp(across) / np.ptp(along))
 
 
@@ -132,8 +134,10 @@ def _line(degrees: int) -> Problem:
     points = {"A": (0, 0), "B": (np.cos(angle), np.sin(angle)), "C": (1.5, 2.5), "D": (2.5, 0)}
     points |= {"P": (travel / 2, 5.0), "S": (travel / 2, 5.0), "T": (0, 5.0)}
     links = {"ground": "ADST", "crank": "AB", "coupler": "BCP", "rocker": "CD"}
+    # Denser to the ends, where the largest deviations of a least sum of squares are.
+    inputs = np.deg2rad(degrees) * 0.5 * (1.0 - np.cos(np.linspace(0.0, np.pi, 25)))
     task = StraightLine(
-        "A", np.deg2rad(np.linspace(0.0, degrees, 25)), body="coupler", point="P", start="S",
+        "A", inputs, body="coupler", point="P", start="S",
         end="T", length=travel, steady=False,
     )  # fmt: skip
     vary = {f"points/{name}": Within(2.0) for name in "CDPST"}

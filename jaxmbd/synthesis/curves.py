@@ -90,11 +90,10 @@ def cognates(points: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Arr
         pivot, turns as the coupler did; that of the second, from `D`, likewise.
 
     Example:
-        >>> import numpy as np
         >>> from jaxmbd.synthesis import cognates
         >>> at = {"A": (0, 0), "B": (0, 1), "C": (3, 2), "D": (3, 0), "P": (1.5, 1.5)}
-        >>> cognates(at)[0]["D"].tolist()
-        [1.5, 0.0]
+        >>> print([f"{x:.6f}" for x in cognates(at)[1]["A"]])
+        ['3.000000', '0.000000']
     """
     a, b, c, d, p = (_complex(jnp.asarray(points[name], float)) for name in "ABCDP")
     k = (p - b) / (c - b)

@@ -274,7 +274,7 @@ def massless_geared_five_bar(points: dict[str, Any] | None = None, ratio: Any = 
 
     Example:
         >>> from jaxmbd.synthesis import massless_geared_five_bar
-        >>> massless_geared_five_bar(ratio=2.0).couplings["gear"].ratio
+        >>> float(massless_geared_five_bar(ratio=2.0).couplings["gear"].ratio)
         2.0
     """
     drawn = {"A": (0.0, 0.0), "B": (0.0, 0.5), "C": (1.5, 2.5), "D": (3.0, 0.5), "E": (3.0, 0.0)}
