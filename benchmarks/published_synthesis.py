@@ -52,7 +52,7 @@ def measured(name: str, options: Any) -> dict[str, Any]:
     limit = max(case.printed[0], EXACT)
     return {
         "problem": case.text,
-        "printed": case.printed[0],
+        "published": case.printed[0],
         "meaning": case.printed[1],
         "error": best.get("error"),
         "median of seeds": float(np.median([row.get("error", np.inf) for row in rows])),

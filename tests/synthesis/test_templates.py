@@ -66,7 +66,7 @@ def held_together(linkage, found, links):
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, marks=[] if kind in ("Watt I", "Stephenson II") else pytest.mark.slow)
+        pytest.param(kind, marks=[] if kind == "Stephenson II" else pytest.mark.slow)
         for kind in SIX_BARS
     ],
 )
@@ -99,6 +99,7 @@ def test_sliders_follow_their_closed_forms():
     assert np.unwrap(turned) == pytest.approx(turned[0], abs=1e-10)
 
 
+@pytest.mark.slow
 def test_gears_and_balls_hold_what_they_hold():
     linkage = massless_geared_five_bar(ratio=-2.0)
     found = follow(linkage, "A", INPUTS)
@@ -153,6 +154,7 @@ def test_a_line_counts_across_and_along():
         print(StraightLine("A", body="coupler", point="P", start="S", end="T").size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("linkage", "joint", "body"),
     [
@@ -170,6 +172,7 @@ def test_velocities_are_differences(linkage, joint, body):
     assert np.asarray(found) == pytest.approx((at[2] - at[0]) / (2.0 * h), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_observables_are_those_at_rest():
     """What holds the crank of a loaded linkage is the slope of its energy."""
     bar = mbd.zoo.four_bar()
@@ -252,6 +255,7 @@ def test_a_mechanism_with_masses_and_sliders_is_a_template():
     assert found.root_mean_square < 1e-6 * task.size and found.defects.sound
 
 
+@pytest.mark.slow
 def test_a_point_that_leaves_its_plane_is_told():
     """A planar four-bar in space does not close then, and has no derivative."""
     bar, inputs = mbd.zoo.four_bar(), np.linspace(0.0, 0.4, 3)
