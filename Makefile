@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-slow test-torch lint accuracy papers fails-safely programs bench scale latency studies \
-	workers environments axles learning nan-hunt integration survive design derivatives gradients synthesis identification imports bench-gpu gpu-counts docs release-check clean
+	workers environments axles learning nan-hunt integration survive design derivatives gradients synthesis published-synthesis identification imports bench-gpu gpu-counts docs release-check clean
 
 help: ## show this list
 	@echo "usage: make TARGET [PYTHON=python3.x] [ARGS='more arguments for the command']"
@@ -90,6 +90,9 @@ design: $(VENV)/.installed-bench ## flatten bump steer by gradients, differences
 
 synthesis: $(VENV)/.installed-test ## find linkages for classical paths and a function; four minutes
 	$(BIN)/python -W ignore benchmarks/synthesis.py --json benchmarks/results/synthesis.json $(ARGS)
+
+published-synthesis: $(VENV)/.installed-test ## linkages against printed results, over 20 seeds; half an hour
+	$(BIN)/python -W ignore benchmarks/published_synthesis.py $(ARGS)
 
 gradients: $(VENV)/.installed-test ## gradients at dead centres, contacts, springs of no length; a minute
 	$(BIN)/python benchmarks/gradients.py --json benchmarks/results/gradients.json $(ARGS)

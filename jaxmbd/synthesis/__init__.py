@@ -6,32 +6,73 @@ transmission index, a full turn of the input. `synthesize` searches from many st
 finishes the best; `defects` follows a linkage and says what is wrong with it.
 """
 
-from jaxmbd.synthesis.following import Followed, Transmission, follow, transmission
-from jaxmbd.synthesis.linkages import massless_four_bar, massless_rssr
-from jaxmbd.synthesis.problem import (
-    FunctionGeneration,
-    MotionGeneration,
-    PathGeneration,
-    Problem,
-    Task,
+from jaxmbd.synthesis.curves import (
+    Centrodes,
+    Dyads,
+    burmester_curve,
+    burmester_points,
+    centrodes,
+    cognates,
 )
+from jaxmbd.synthesis.following import Followed, Transmission, follow, transmission
+from jaxmbd.synthesis.linkages import (
+    massless_five_ss,
+    massless_four_bar,
+    massless_geared_five_bar,
+    massless_inverted_slider_crank,
+    massless_linkage,
+    massless_rssp,
+    massless_rssr,
+    massless_six_bar,
+    massless_slider_crank,
+)
+from jaxmbd.synthesis.problem import Problem
 from jaxmbd.synthesis.synthesis import Defects, Synthesis, defects, finish, synthesize
+from jaxmbd.synthesis.tasks import (
+    FunctionGeneration,
+    Mixed,
+    MotionGeneration,
+    ObservableGeneration,
+    PathGeneration,
+    StraightLine,
+    Task,
+    VelocityGeneration,
+    dwell,
+)
 
 __all__ = [
+    "Centrodes",
     "Defects",
+    "Dyads",
     "Followed",
     "FunctionGeneration",
+    "Mixed",
     "MotionGeneration",
+    "ObservableGeneration",
     "PathGeneration",
     "Problem",
+    "StraightLine",
     "Synthesis",
     "Task",
     "Transmission",
+    "VelocityGeneration",
+    "burmester_curve",
+    "burmester_points",
+    "centrodes",
+    "cognates",
     "defects",
+    "dwell",
     "finish",
     "follow",
+    "massless_five_ss",
     "massless_four_bar",
+    "massless_geared_five_bar",
+    "massless_inverted_slider_crank",
+    "massless_linkage",
+    "massless_rssp",
     "massless_rssr",
+    "massless_six_bar",
+    "massless_slider_crank",
     "synthesize",
     "transmission",
 ]

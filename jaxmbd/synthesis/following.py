@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
@@ -86,16 +87,28 @@ def _moved(m: MotionState) -> Array:
     return jnp.concatenate(parts)
 
 
+_FEW_ROWS = 7
+
+
 def _determinant(a: Array) -> Array:
-    """Determinant, by elimination without pivoting; of 1 and 2 rows written out."""
-    if a.shape[0] == 1:
-        return a[0, 0]
-    if a.shape[0] == 2:
-        return a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0]
-    if a.shape[0] == 3:
-        return a[0] @ jnp.cross(a[1], a[2])
-    _, upper = unpivoted_lu(a)
-    return reduce(jnp.multiply, [upper[i, i] for i in range(a.shape[0])])
+    """Determinant, of few rows by minors of the first ones: no pivot, no division (Laplace)."""
+    n = a.shape[0]
+    if n > _FEW_ROWS:
+        _, upper = unpivoted_lu(a)
+        return reduce(jnp.multiply, [upper[i, i] for i in range(n)])
+    minors: dict[tuple[int, ...], Array] = {(): jnp.ones((), a.dtype)}
+    for k in range(n):
+        minors = {
+            chosen: reduce(
+                jnp.add,
+                [
+                    (-1.0) ** (k - i) * a[k, j] * minors[chosen[:i] + chosen[i + 1 :]]
+                    for i, j in enumerate(chosen)
+                ],
+            )
+            for chosen in combinations(range(n), k + 1)
+        }
+    return minors[tuple(range(n))]
 
 
 @dataclass(frozen=True)

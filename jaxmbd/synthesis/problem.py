@@ -1,7 +1,4 @@
-"""A synthesis problem: a linkage, what may vary in it, what it is to do and what it must keep.
-
-Its tasks are to trace points, to generate a function, to guide a body.
-"""
+"""A synthesis problem: a linkage, what may vary in it, what it is to do and what it must keep."""
 
 from __future__ import annotations
 
@@ -10,215 +7,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis import closing_rows
+from jaxmbd.analysis import closing_rows, is_angle
 from jaxmbd.design import Unknowns
+from jaxmbd.graph import neutral, topology
 from jaxmbd.kinematics import MotionState, motion_state
 from jaxmbd.model import Mechanism
-from jaxmbd.synthesis.following import input_key, input_problems, transmission
+from jaxmbd.observe import Observable
+from jaxmbd.synthesis.following import input_key, transmission
+from jaxmbd.synthesis.tasks import Task, at_rest, spread
 from jaxmbd.variables import mechanism_of
-
-
-def spread(rows: np.ndarray) -> float:
-    """Root mean square distance of rows (n, m) from their mean."""
-    return float(np.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1))))
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Base of the tasks. The mechanism is drawn at the first of the n positions.
-
-    Attributes:
-        input: the joint that drives, or ``(joint, i)``.
-        inputs: its coordinate at each position, from the first, (n,) [rad, m]; None: free timing,
-            then it only has to grow from position to position (fall, with `direction` −1).
-        direction: in which direction a free input moves.
-
-    Example:
-        >>> from jaxmbd.synthesis import PathGeneration, Task
-        >>> issubclass(PathGeneration, Task)
-        True
-    """
-
-    input: Any
-    inputs: Any = None
-    direction: int = 1
-
-    def __post_init__(self) -> None:
-        if self.inputs is not None:
-            inputs = np.asarray(self.inputs, np.float64)
-            object.__setattr__(self, "inputs", inputs - inputs[0])
-        if self.direction not in (1, -1):
-            raise ValueError(f"direction={self.direction!r}; give 1 or -1")
-
-    @property
-    def rows(self) -> np.ndarray:
-        """What is wanted at each position, (n, m)."""
-        raise TypeError(f"{type(self).__name__} defines no task")
-
-    @property
-    def size(self) -> float:
-        """A typical error of a linkage that does not do the task at all [m, rad]."""
-        return spread(self.rows) or 1.0
-
-    def error(self, m: MotionState, row: Array) -> Array:
-        """How far a configuration is from what is wanted, (m,) [m, rad]."""
-        raise TypeError(f"{type(self).__name__} defines no error")
-
-    def problems(self, mech: Mechanism) -> list[str]:
-        """What does not fit the mechanism, or itself."""
-        found = input_problems(mech, self.input)
-        if self.inputs is not None and np.shape(self.inputs) != (len(self.rows),):
-            found.append(f"{len(self.rows)} positions, but inputs of shape {self.inputs.shape}")
-        return found
-
-
-def _body_problems(mech: Mechanism, body: str, point: Any) -> list[str]:
-    found = []
-    if body not in mech.bodies:
-        found.append(f"there is no body {body!r}; bodies are {list(mech.structure.bodies)}")
-    if isinstance(point, str) and point not in mech.points:
-        found.append(f"there is no point {point!r}; points are {sorted(mech.points)}")
-    return found
-
-
-def _points(targets: Any) -> np.ndarray:
-    rows = np.asarray(targets, np.float64)
-    if rows.ndim != 2 or rows.shape[1] not in (2, 3):
-        raise ValueError(f"targets have shape {rows.shape}; give (n, 2) or (n, 3)")
-    return rows
-
-
-@dataclass(frozen=True, eq=False)
-class PathGeneration(Task):
-    """A point of a body is to pass through points in the given order.
-
-    Attributes:
-        body, point: the point and the body that carries it.
-        targets: (n, 2) in the plane xy or (n, 3) [m].
-
-    Example:
-        >>> from jaxmbd.synthesis import PathGeneration
-        >>> PathGeneration("crank", body="coupler", point="P", targets=[[0, 1], [0, 2.0]]).size
-        0.5
-    """
-
-    body: str = ""
-    point: Any = ""
-    targets: Any = ()
-
-    @property
-    def rows(self) -> np.ndarray:
-        """What is wanted at each position, (n, m)."""
-        return _points(self.targets)
-
-    def error(self, m: MotionState, row: Array) -> Array:
-        """How far a configuration is from what is wanted, (m,) [m, rad]."""
-        return m.position(self.body, self.point)[: row.shape[0]] - row
-
-    def problems(self, mech: Mechanism) -> list[str]:
-        """What does not fit the mechanism, or itself."""
-        return super().problems(mech) + _body_problems(mech, self.body, self.point)
-
-
-@dataclass(frozen=True, eq=False)
-class FunctionGeneration(Task):
-    """A joint's coordinate is to be a function of the input's.
-
-    Attributes:
-        output: the joint, or ``(joint, i)``.
-        values: its coordinate at each position, from the first, (n,) [rad, m].
-
-    Example:
-        >>> from jaxmbd.synthesis import FunctionGeneration
-        >>> FunctionGeneration("crank", [0, 0.1], output="rocker", values=[1, 1.5]).rows.tolist()
-        [[0.0], [0.5]]
-    """
-
-    output: Any = ""
-    values: Any = ()
-
-    @property
-    def rows(self) -> np.ndarray:
-        """What is wanted at each position, (n, m)."""
-        values = np.asarray(self.values, np.float64)
-        return (values - values[0])[:, None]
-
-    def error(self, m: MotionState, row: Array) -> Array:
-        """How far a configuration is from what is wanted, (m,) [m, rad]."""
-        name, index = self.output if isinstance(self.output, tuple) else (self.output, 0)
-        return m.coordinates(name)[index] - row
-
-    def problems(self, mech: Mechanism) -> list[str]:
-        """What does not fit the mechanism, or itself."""
-        name = self.output[0] if isinstance(self.output, tuple) else self.output
-        found = super().problems(mech)
-        if name not in mech.joints:
-            found.append(f"there is no joint {name!r}; joints are {list(mech.joints)}")
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class MotionGeneration(Task):
-    """A body is to pass through poses: positions of a point, and rotations.
-
-    Attributes:
-        body, point: the body, and a point that it carries.
-        targets: positions of the point, (n, 2) or (n, 3) [m].
-        rotations: turned from the first pose, (n,) [rad] about z or matrices (n, 3, 3).
-        arm: the distance at which an error in rotation counts as one in position [m]; by default
-            the spread of the positions.
-
-    Example:
-        >>> from jaxmbd.synthesis import MotionGeneration
-        >>> poses = {"targets": [[0, 1], [0, 3.0]], "rotations": [0.0, 0.1]}
-        >>> MotionGeneration("crank", body="coupler", point="P", **poses).rows.shape
-        (2, 4)
-    """
-
-    body: str = ""
-    point: Any = ""
-    targets: Any = ()
-    rotations: Any = ()
-    arm: float | None = None
-
-    @property
-    def reach(self) -> float:
-        """`arm`, or the spread of the positions [m]."""
-        return (spread(_points(self.targets)) or 1.0) if self.arm is None else float(self.arm)
-
-    @property
-    def rows(self) -> np.ndarray:
-        """What is wanted at each position, (n, m)."""
-        turned = np.asarray(self.rotations, np.float64)
-        if turned.ndim == 1:
-            turned = turned - turned[0]
-            columns = np.stack([np.cos(turned), np.sin(turned)], axis=1)
-        else:
-            columns = (turned @ turned[0].T).reshape(len(turned), 9)
-        return np.concatenate([_points(self.targets), columns], axis=1)
-
-    def error(self, m: MotionState, row: Array) -> Array:
-        """How far a configuration is from what is wanted, (m,) [m, rad]."""
-        flat = np.asarray(self.rotations).ndim == 1
-        size = _points(self.targets).shape[1]
-        place = m.position(self.body, self.point)[:size] - row[:size]
-        rotation = m.rotation(self.body)
-        # The distance of two rotations by φ is 2 sin(φ/2), in either form.
-        turned = rotation[:2, 0] if flat else rotation.reshape(9) / np.sqrt(2.0)
-        wanted = row[size:] if flat else row[size:] / np.sqrt(2.0)
-        return jnp.concatenate([place, self.reach * (turned - wanted)])
-
-    def problems(self, mech: Mechanism) -> list[str]:
-        """What does not fit the mechanism, or itself."""
-        found = super().problems(mech) + _body_problems(mech, self.body, self.point)
-        if len(np.asarray(self.rotations)) != len(_points(self.targets)):
-            found.append("there must be as many rotations as targets")
-        return found
-
 
 _TURN = 2.0 * np.pi
 
@@ -237,8 +39,12 @@ class Problem:
         vary: path or pattern to `Within`, `Between` or `MovedTogether`.
         lengths: pairs of points to (least, greatest) drawn distance [m].
         conditions: function of the mechanism to an array (k,) that must not be negative.
+        within: observables (`jaxmbd.observe`) to their least and greatest value in SI units, or
+            None, at rest, at all positions and, with `full_turn`, at `turn_stations`: room for a
+            point (`Position`), a force (`HoldingEffort` of the input, `Reaction`).
         least_transmission: the transmission index must not fall below it, from the first position
             to the last, or over the whole turn, with one sign: no dead centre, no change of branch.
+            With several loops, or in space, it is a product of as many: a smaller one is usual.
         least_margin: the least distance to a dead centre [m] (`jaxmbd.closure_margin`), kept in the
             finish, at the positions and `turn_stations`; None: only the transmission index is.
         full_turn: whether the input must be able to turn fully (the Grashof condition of a
@@ -262,6 +68,7 @@ class Problem:
     vary: Mapping[str, Any]
     lengths: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
     conditions: Callable[[Mechanism], Array] | None = None
+    within: Mapping[Observable, tuple[Any, Any]] = field(default_factory=dict)
     least_transmission: float = 0.05
     least_margin: float | None = None
     full_turn: bool = False
@@ -277,6 +84,15 @@ class Problem:
             for name in dict.fromkeys(points)
             if name not in self.nominal.points
         ]
+        for observable in self.within:
+            problems += [f"within: {text}" for text in observable.problems(self.nominal)]
+            if not problems and observable.about(self.nominal).dims:
+                problems.append(f"within: {observable} is a vector; give one component")
+        if not problems and self.full_turn and not self._turns:
+            problems.append(
+                f"full_turn: the input {self.task.input!r} is a travel; leave full_turn out and "
+                "give span= or inputs="
+            )
         if problems:
             raise ValueError("the synthesis is not posed:\n" + "\n".join(problems))
 
@@ -289,6 +105,36 @@ class Problem:
     def nominal(self) -> Mechanism:
         """The mechanism as it is given."""
         return mechanism_of(self.model)
+
+    @property
+    def _turns(self) -> bool:
+        return is_angle(topology(self.nominal), input_key(self.nominal, self.task.input))
+
+    @cached_property
+    def errors(self) -> int:
+        """Number m of errors at each position."""
+        mech, row = self.nominal, jnp.asarray(self.task.rows[0])
+        q = jnp.asarray(neutral(mech), mech.dtype)
+        return jax.eval_shape(lambda: self.task.error(motion_state(mech, q), row)).shape[0]
+
+    @cached_property
+    def kept_bounds(self) -> list[tuple[Observable, float, float, float]]:
+        """Observable, sign, bound and unit of all in `within`: sign · (value − bound) ≥ 0."""
+        found = []
+        for observable, (low, high) in self.within.items():
+            bounds = [(1.0, low), (-1.0, high)]
+            given = [(sign, float(x)) for sign, x in bounds if x is not None]
+            long = observable.about(self.nominal).unit == "m"
+            unit = self.length if long else max([abs(x) for _, x in given], default=1.0) or 1.0
+            found += [(observable, sign, x, unit) for sign, x in given]
+        return found
+
+    def kept(self, m: MotionState, u: Array) -> Array:
+        """What must not be negative of `within`, with the input held at u, in its units (k,)."""
+        at = at_rest(m, input_key(m.mech, self.task.input), u)
+        values = {what: what.value(at) for what in self.within}
+        kept = [sign * (values[what] - x) / unit for what, sign, x, unit in self.kept_bounds]
+        return jnp.stack(kept) if kept else jnp.zeros(0, m.q.dtype)
 
     @property
     def positions(self) -> int:
@@ -338,15 +184,16 @@ class Problem:
         return dict(zip(self.unknowns.names, numbers.tolist(), strict=True))
 
     def station(self, mech: Mechanism, u: Array, q: Array, row: Array) -> Array:
-        """One position, with the input at u and coordinates q that need not close (m + nc + 2,).
+        """One position, with the input at u and coordinates q that need not close.
 
         The error from what is wanted (m,), errors of closure and of the held input (nc + 1,), in
-        units of the task's size, and the transmission index.
+        units of the task's size, the transmission index, and what `within` keeps (k,).
         """
         m = motion_state(mech, q)
         closure, _ = closing_rows(m, (input_key(mech, self.task.input),), [u])
         error = self.task.error(m, row) / self.task.size
-        return jnp.concatenate([error, closure / self.length, self.index(m)[None]])
+        kept = self.kept(m, u)
+        return jnp.concatenate([error, closure / self.length, self.index(m)[None], kept])
 
     def squared_error(self, mech: Mechanism, q: Array) -> Array:
         """Squared errors at the positions, of coordinates (n, nq), summed."""
@@ -366,7 +213,7 @@ class Problem:
     @cached_property
     def length(self) -> float:
         """Unit of closure errors [m]: the task's size if it is a length, else the linkage's."""
-        if self.task.rows.shape[1] > 1:
+        if self.task.in_metres:
             return self.task.size
         return spread(np.stack([np.asarray(x) for x in self.nominal.points.values()]))
 

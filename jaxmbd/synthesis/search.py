@@ -165,7 +165,7 @@ class _Terms(NamedTuple):
 class _Shift(NamedTuple):
     """Multipliers over the weight, of one start."""
 
-    rows: Array  # of closure and index (N, c + 1)
+    rows: Array  # of closure, index and what `within` keeps (N, c + 1 + k)
     margins: Array
 
 
@@ -192,7 +192,7 @@ def _run(problem: Problem, steps: int, z: Array, q: Array, index: Array) -> tupl
     side = jnp.where(jnp.sum(jnp.sign(index), axis=1) < 0.0, -1.0, 1.0)
     terms = evaluate(z, q)
 
-    m = problem.task.rows.shape[1]
+    m = problem.errors
     shift = _Shift(jnp.zeros_like(terms.rows[:, :, m:]), jnp.zeros_like(terms.margins))
 
     def of_weight(at: Any, weight: Array) -> Any:
@@ -209,18 +209,18 @@ def _run(problem: Problem, steps: int, z: Array, q: Array, index: Array) -> tupl
     first = (z, q, terms, shift, jnp.asarray(_WEIGHTS[0]))
     (z, q, terms, *_), _ = lax.scan(of_weight, first, jnp.asarray(_WEIGHTS))
     error = jnp.sum(terms.rows[:, :, :m] ** 2, axis=(1, 2))
-    closure = jnp.max(jnp.abs(terms.rows[:, :, m:-1]), axis=(1, 2))
-    index = jnp.min(side[:, None] * terms.rows[:, :, -1], axis=1) - problem.least_transmission
-    worst = jnp.minimum(index, jnp.min(terms.margins, axis=1, initial=jnp.inf))
+    kept = jax.vmap(partial(_kept, problem))(side, terms)
+    closure = jnp.max(jnp.abs(terms.rows[:, :, m : -kept.shape[-1]]), axis=(1, 2))
+    worst = jnp.minimum(jnp.min(kept, axis=(1, 2)), jnp.min(terms.margins, axis=1, initial=jnp.inf))
     return z, q, error, closure, worst
 
 
 def _evaluation(problem: Problem, count: int, stations: int) -> Callable[[Array, Array], _Terms]:
     """Function of z (s, nz) and q (s, N, nq) to `_Terms` with a leading s."""
-    n, (positions, m) = len(problem.unknowns), problem.task.rows.shape
-    rows, counts = np.zeros((stations, m)), np.arange(stations) < positions
-    rows[:positions] = problem.task.rows
-    wanted = [jnp.asarray(np.tile(x, (count, 1))) for x in (rows, counts[:, None])]
+    n, m, wanted = len(problem.unknowns), problem.errors, problem.task.rows
+    rows, counts = np.zeros((stations, wanted.shape[1])), np.arange(stations) < len(wanted)
+    rows[: len(wanted)] = wanted
+    given = [jnp.asarray(np.tile(x, (count, 1))) for x in (rows, counts[:, None])]
 
     def station(x: Array, u: Array, move: Array, q: Array, row: Array, counts: Array) -> Array:
         mech = problem.mechanism(x)
@@ -228,15 +228,15 @@ def _evaluation(problem: Problem, count: int, stations: int) -> Callable[[Array,
         return jnp.concatenate([jnp.where(counts, found[:m], 0.0), found[m:]])
 
     def derived(x: Array, u: Array, *others: Array) -> tuple[Array, ...]:
-        given = (x, u, jnp.zeros(speeds, x.dtype), *others)
-        return station(*given), *jax.jacfwd(station, argnums=(0, 1, 2))(*given)
+        at = (x, u, jnp.zeros(speeds, x.dtype), *others)
+        return station(*at), *jax.jacfwd(station, argnums=(0, 1, 2))(*at)
 
     speeds, kernel = topology(problem.nominal).nv, lanes.vmap(derived)
 
     def evaluate(z: Array, q: Array) -> _Terms:
         u, timing = jax.vmap(problem.inputs)(z), jax.vmap(jax.jacfwd(problem.inputs))(z)
         flat = [jnp.repeat(z[:, :n], stations, axis=0), u.reshape(-1), q.reshape(-1, q.shape[2])]
-        found = [x.reshape(count, stations, *x.shape[1:]) for x in kernel(*flat, *wanted)]
+        found = [x.reshape(count, stations, *x.shape[1:]) for x in kernel(*flat, *given)]
         rows, by_x, by_u, by_q = found
         by_z = jnp.concatenate([by_x, by_u[..., None] * timing[:, :, None, n:]], axis=-1)
         margins = jax.vmap(problem.margins)(z), jax.vmap(jax.jacfwd(problem.margins))(z)
@@ -245,17 +245,30 @@ def _evaluation(problem: Problem, count: int, stations: int) -> Callable[[Array,
     return evaluate
 
 
+def _signs(problem: Problem, side: Array) -> Array:
+    """Of the index, whose branch it is, and of what `within` keeps (1 + k,)."""
+    return jnp.ones(1 + len(problem.kept_bounds)).at[0].set(side)
+
+
+def _kept(problem: Problem, side: Array, terms: _Terms) -> Array:
+    """What must not be negative at the stations: index over its limit, `within` (N, 1 + k)."""
+    signs = _signs(problem, side)
+    kept = signs * terms.rows[:, -len(signs) :]
+    return kept.at[:, 0].add(-problem.least_transmission)
+
+
 def _violated(problem: Problem, side: Array, terms: _Terms, shift: _Shift) -> _Shift:
-    """Violations plus multipliers over the weight: of closure, index and margins."""
-    rest = terms.rows[:, problem.task.rows.shape[1] :]
-    index = side * rest[:, -1:] - problem.least_transmission + shift.rows[:, -1:]
-    rows = jnp.concatenate([rest[:, :-1] + shift.rows[:, :-1], jnp.minimum(0.0, index)], axis=1)
+    """Violations plus multipliers over the weight: of closure, index, `within` and margins."""
+    kept = _kept(problem, side, terms)
+    k = kept.shape[1]
+    closure = terms.rows[:, problem.errors : -k] + shift.rows[:, :-k]
+    rows = jnp.concatenate([closure, jnp.minimum(0.0, kept + shift.rows[:, -k:])], axis=1)
     return _Shift(rows, jnp.minimum(0.0, terms.margins + shift.margins))
 
 
 def _cost(problem: Problem, weight: Array, side: Array, terms: _Terms, shift: _Shift) -> Array:
     penalty = sum(jnp.sum(x**2) for x in _violated(problem, side, terms, shift))
-    return jnp.sum(terms.rows[:, : problem.task.rows.shape[1]] ** 2) + weight * penalty
+    return jnp.sum(terms.rows[:, : problem.errors] ** 2) + weight * penalty
 
 
 def _step(problem: Problem, weight: Array, side: Array, evaluate: Any, s: _State) -> _State:
@@ -292,11 +305,12 @@ def _change(
     damping: Array,
 ) -> tuple[Array, Array]:
     """The damped Gauss-Newton step of one start: δz (nz,), δq (N, nv)."""
-    m, root = problem.task.rows.shape[1], jnp.sqrt(weight)
+    m, root, signs = problem.errors, jnp.sqrt(weight), _signs(problem, side)
     over, margins = _violated(problem, side, terms, shift)
     r = jnp.concatenate([terms.rows[:, :m], root * over], axis=1)
     factor = jnp.full(r.shape, root).at[:, :m].set(1.0)
-    factor = factor.at[:, -1].set(root * side * (over[:, -1] < 0.0))[:, :, None]
+    k = len(signs)
+    factor = factor.at[:, -k:].set(root * signs * (over[:, -k:] < 0.0))[:, :, None]
     az, aq = factor * terms.rows_z, factor * terms.rows_q
     held = root * (margins < 0.0)[:, None] * terms.margins_z
     gz = jnp.einsum("irz,ir->z", az, r) + held.T @ (root * margins)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,10 +20,10 @@ from jaxmbd import lanes
 from jaxmbd.analysis import closure_margin, is_angle
 from jaxmbd.design import AtLeast, Between, Bounded, Optimum, minimize
 from jaxmbd.graph import topology
-from jaxmbd.kinematics import motion_state
+from jaxmbd.kinematics import mechanism_length, motion_state
 from jaxmbd.model import Mechanism
 from jaxmbd.synthesis.following import Course, Followed, course, follow, input_key
-from jaxmbd.synthesis.problem import Problem, Task
+from jaxmbd.synthesis.problem import Problem
 from jaxmbd.synthesis.search import (
     courses,
     follow_stations,
@@ -31,6 +32,7 @@ from jaxmbd.synthesis.search import (
     search_simultaneously,
     walk_all,
 )
+from jaxmbd.synthesis.tasks import Task
 
 _STRIDE = np.deg2rad(2.0)
 _TURN = 2.0 * np.pi
@@ -130,7 +132,8 @@ def defects(
     rotation, turned = None, np.nan
     if turns:
         full = _course(mech, task.input, _TURN * np.sign(steps.sum() or 1.0))
-        back = np.max(np.abs(_cyclic(full.last - found.closest[0], mech)))
+        first = np.asarray(_places(mech, found.closest[0]))
+        back = float(np.max(np.abs(_places(mech, full.last) - first)))
         rotation = bool(not full.closed or not back < 1e-6)
         turned = np.nan if rotation else _least(full)
     return Defects(
@@ -164,14 +167,17 @@ def _dense(inputs: np.ndarray, stride: float) -> tuple[np.ndarray, np.ndarray]:
     return np.append(inputs[:1], between.ravel()), np.arange(len(inputs)) * parts
 
 
-def _cyclic(change: Any, mech: Mechanism) -> np.ndarray:
-    """A change of coordinates, without whole turns of angles."""
-    kinds = topology(mech).speed_kinds
-    change = np.asarray(change)
-    if len(kinds) != len(change):  # with balls: quaternions
-        return np.minimum(np.abs(change), np.abs(np.abs(change) - 2.0 * np.pi))
-    turns = 2.0 * np.pi * np.round(change / (2.0 * np.pi))
-    return np.where([k == "angle" for k in kinds], change - turns, change)
+@jax.jit
+def _places(mech: Mechanism, q: Array) -> Array:
+    """Where both halves of all joints are (2 n, 3), over the mechanism's length.
+
+    Two configurations with the same are the same, but for spins that nothing shows.
+    """
+    m = motion_state(mech, q)
+    edges = [mech.joint(edge.name) for edge in mech.structure.joints]
+    halves = [((e.a, e.point_a), (e.b, e.point_b)) for e in edges]
+    places = [m.position(*half) for pair in halves for half in pair]
+    return jnp.stack(places) / mechanism_length(mech)
 
 
 @partial(jax.jit, static_argnums=1)
@@ -326,8 +332,8 @@ def synthesize(
         raise ValueError(
             f"none of {starts} starts ended with a linkage without defect: "
             f"{int(np.sum(found.closure < _CLOSED))} close, {int(np.sum(walked.open == 0))} can be "
-            "followed through all positions. Give wider limits, more starts, or conditions that "
-            "can be met"
+            "followed through all positions. Give wider limits, more starts, conditions that can "
+            f"be met, or a least_transmission below {problem.least_transmission:g}"
         )
     began = time.monotonic()
     ends = _distinct(found.z, near, finishes)
@@ -430,16 +436,23 @@ def finish(problem: Problem, z: Any, **options: Any) -> Optimum:
         options["starts"] = np.clip(np.atleast_2d(z), *problem.limits)
     if np.size(problem.margins(jnp.zeros(len(problem.limits[0])))):
         constraints["kept"] = AtLeast("kept", 0.0)
+    if problem.within:
+        constraints["within"] = AtLeast("within", 0.0)
     if problem.least_margin is not None:
         constraints["dead_centre"] = AtLeast("dead_centre", problem.least_margin)
-    return minimize(
-        "error",
-        None,
-        _ranges(problem),
-        observe=lambda values: outputs_of(problem, _joined(values)),
-        constraints=constraints,
-        **options,
-    )
+    try:
+        return minimize(
+            "error",
+            None,
+            _ranges(problem),
+            observe=lambda values: outputs_of(problem, _joined(values)),
+            constraints=constraints,
+            **options,
+        )
+    except ValueError as error:
+        names = problem.unknowns.names
+        text = re.sub(rf"\b{_DESIGN}/(\d+)", lambda found: names[int(found[1])], str(error))
+        raise ValueError(text) from error
 
 
 def _joined(values: Any) -> Array:
@@ -467,9 +480,13 @@ def outputs_of(problem: Problem, z: Array) -> dict[str, Array]:
     error = problem.squared_error(mech, found.q)
     closed = jnp.all(found.closed) & whole.closed
     kept = {"kept": problem.margins(z)}
-    if problem.least_margin is not None:
+    if problem.least_margin is not None or problem.within:
         q = follow_stations(problem, mech, z).closest
+    if problem.least_margin is not None:
         kept["dead_centre"] = _margins(problem, mech, inputs, q)
+    if problem.within:
+        at: Array = lax.map(lambda x: problem.kept(motion_state(mech, x[0]), x[1]), (q, inputs))
+        kept["within"] = jnp.where(closed, at.reshape(-1), jnp.nan)
     return kept | {
         "error": jnp.where(closed, error, jnp.nan),
         "transmission": jnp.where(closed, whole.least - problem.least_transmission, jnp.nan),
