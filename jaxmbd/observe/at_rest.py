@@ -329,7 +329,7 @@ class Sweep(Experiment):
             (guess, failed), (x, step, inputs) = carry, row
             values = held(step)
             placed = place(mech, keys, values, guess, self.settle, inputs)
-            # A configuration does not depend on its guess: JAX need not trace derivatives of carries.
+            # A configuration does not depend on its guess: the carry needs no derivative.
             last = lax.stop_gradient(placed)
             snap = _resting(mech, placed, keys, values, inputs)
             ok = placed.status == Status.OK
