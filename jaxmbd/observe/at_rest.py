@@ -329,9 +329,11 @@ class Sweep(Experiment):
             (guess, failed), (x, step, inputs) = carry, row
             values = held(step)
             placed = place(mech, keys, values, guess, self.settle, inputs)
+            # A configuration does not depend on its guess: the carry needs no derivative.
+            last = lax.stop_gradient(placed)
             snap = _resting(mech, placed, keys, values, inputs)
             ok = placed.status == Status.OK
-            now = (placed.status, placed.closest, step, x)
+            now = (last.status, last.closest, step, x)
             failed = tuple(
                 jnp.where(failed[0] == Status.OK, a, b) for a, b in zip(now, failed, strict=True)
             )
@@ -339,7 +341,7 @@ class Sweep(Experiment):
             shapes[:] = [y.shape for y in seen]
             row = jnp.concatenate([jnp.ravel(y) for y in seen] or [placed.q[:0]])
             found = placed.q, row, snap.undetermined
-            return (jnp.where(ok, placed.q, guess), failed), found
+            return (jnp.where(ok, last.q, guess), failed), found
 
         start = jnp.asarray(neutral(mech), dtype)
         # The drawn configuration comes first, so that the search for it is compiled only once.

@@ -105,3 +105,15 @@ def test_eigenvectors_agree_but_for_their_signs():
     cosines = np.einsum("bij,bij->bj", found, expected)
     assert set(np.sign(cosines).reshape(-1)) == {-1.0, 1.0}
     np.testing.assert_allclose(np.abs(cosines), 1.0, rtol=1e-14)
+
+
+def test_known_zeros_of_a_product_pass_over_finite_numbers_only():
+    """Where both operands are constants, 0·∞ and 0·NaN are NaN in sums of products, too."""
+    table = jnp.array([[0.0, 2.0], [jnp.inf, 2.0], [jnp.nan, 2.0], [-5.0, 2.0]])
+
+    def fn(x):
+        return jnp.concatenate([table, jnp.stack([x, x])[None]]) @ jnp.array([0.0, 3.0])
+
+    found, expected = values(fn, jnp.array([4.0]))
+    np.testing.assert_array_equal(found, [[6.0, np.nan, np.nan, 6.0, 12.0]])
+    np.testing.assert_array_equal(found, expected)

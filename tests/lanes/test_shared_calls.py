@@ -80,6 +80,16 @@ def test_a_forward_kernel_searches_once():
     np.testing.assert_allclose(rate, closed_form(np.asarray(X)).sum(1), rtol=1e-12)
 
 
+def test_equal_calls_of_a_jit_function_run_once():
+    def fn(x):
+        same = x[0] + 0.0 * x[1]  # the operand of both, once it is folded
+        return _newton(x[0]) - 3.0 * _newton(same) + _newton(x[1])
+
+    assert loops(jax.make_jaxpr(fn)(X[0])) == 2
+    expected = -2.0 * _newton(X[:, 0]) + _newton(X[:, 1])
+    np.testing.assert_allclose(lanes.vmap(fn, strict=True)(X), expected, rtol=1e-14)
+
+
 def test_a_search_in_a_loop_runs_once_for_each_pass():
     def steps(x):
         def step(c, _):

@@ -7,6 +7,7 @@ from point_distances import Distances
 import jaxmbd as mbd
 from jaxmbd import suspension
 from jaxmbd.suspension import TEMPLATES, example_hardpoints, preloaded
+from jaxmbd.suspension.carried_load import warn_of_pull
 
 G, LOAD, RADIUS = 9.81, 4200.0, 0.33
 ARM = ("lower_arm_front", "lower_arm_rear", "lower_arm_ball")
@@ -228,13 +229,13 @@ def test_pads_that_pull_are_told():
     """A trailing arm has no coupling: the inner wheel of a car without weight is pulled."""
     points = example_hardpoints("trailing_arm")
     events = dict(heave=None, roll=[0.0, 0.03], observe=["left_load", "right_load"])
-    empty = suspension.template_axle(*suspension.trailing_arm_corner(points))
-    with pytest.warns(UserWarning, match=r"left pad pulls.*carries no wheel load.*wheel_load="):
-        table = suspension.axle_kinematics(*empty, **events)
-    assert table["left_load"][1] < -100.0
     car = suspension.template_axle(*suspension.trailing_arm_corner(points, wheel_load=100.0))
     with pytest.warns(UserWarning, match="beside the wheel load of 100 N.*would lift off"):
-        suspension.axle_kinematics(*car, **events)
+        table = suspension.axle_kinematics(*car, **events)
+    assert table["left_load"][1] < -100.0
+    empty = suspension.template_axle(*suspension.trailing_arm_corner(points))
+    with pytest.warns(UserWarning, match=r"left pad pulls.*carries no wheel load.*wheel_load="):
+        warn_of_pull(*empty, table)  # no program of its own
     level = suspension.template_axle(*suspension.trailing_arm_corner(points, wheel_load=3e3))
     found = suspension.axle_kinematics(*level, **events)
     assert abs(found["left_load"][0]) < 1e-8 and found["left_load"][1] > -3e3

@@ -26,12 +26,28 @@ RARELY = "lanes_rarely"
 @rule("jit", "pjit", "closed_call", "core_call", "core_closed_call", "eval_jaxpr")
 @rule("checkpoint", "remat", "remat2")
 def _call(g: Graph, eqn: Any, *args: Value) -> list[Value]:
-    """A call, in place or as a routine."""
+    """A call, in place or as a routine; what equals a call before it in the region is known."""
     body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
     if not isinstance(body, core.ClosedJaxpr):
         return evaluate(g, body, [], args)
+    place = _place(g, body, args)
+    if place in g.calls:
+        return g.calls[place]
     found = routine_call(g, body, args)
-    return evaluate_closed(g, body, args) if found is None else found
+    found = evaluate_closed(g, body, args) if found is None else found
+    if place is not None:
+        g.calls[place] = found
+    return found
+
+
+def _place(g: Graph, body: Any, args: Sequence[Value]) -> Any:
+    """What the results of a call depend on; None where equal calls are not shared.
+
+    A reverse sweep needs all of them, and what runs rarely keeps its nodes to itself.
+    """
+    if g.active or g.rare is not None or not all(isinstance(x, np.ndarray) for x in args):
+        return None
+    return (g.region, body, *(n for x in args for n in x.reshape(-1)))
 
 
 @rule("call_hi_primitive")

@@ -39,12 +39,19 @@ def _dot_general(g: Graph, eqn: Any, a: Value, b: Value) -> Value:
 
 
 def dot(g: Graph, a: Any, b: Any, dtype: str) -> Node:
-    """Σ aᵢ bᵢ over nodes; products of a literal zero and what is no constant are passed over."""
+    """Σ aᵢ bᵢ over nodes; products of a literal zero are passed over, but those with ∞ or NaN."""
     total = zero = g.const(0, dtype)
     for x, y in zip(a, b, strict=True):
-        if not (x is zero and not y.constant or y is zero and not x.constant):
-            total = g.op("add", total, g.op("mul", x, y))
+        if x is zero and _harmless(y) or y is zero and _harmless(x):
+            continue
+        product = g.op("mul", x, y)
+        total = product if total is zero else g.op("add", total, product)
     return total
+
+
+def _harmless(n: Node) -> bool:
+    """Whether its product with zero adds nothing to a sum."""
+    return not n.constant or n.data - n.data == 0
 
 
 @rule("clamp")
