@@ -340,7 +340,7 @@ def cast_of(
     batch = np.shape(mech.gravity)[:-1]
     given = tracks(samples(mech, batch[0] if batch else 1)[0], solution)
     mechs = samples(mech, len(given))
-    wheels, traces = tuple(wheels), _checked(mech, traces)
+    wheels, traces = tuple(wheels), checked_traces(mech, traces)
     _check_numbers(len(given), full, worst, speed, rate)
     actors = []
     for k in _chosen(len(given), full, worst, ghosts):
@@ -349,7 +349,7 @@ def cast_of(
             scene = Scene.of(drawn, wheels=wheels, marked=traces)
             course = Course.of(mechs[k], given[k], speed, rate)
             colour = None if k == full else WORST if k == worst else GHOST
-            lines = tuple(_trace(scene, course, *point) for point in traces)
+            lines = tuple(path_of(scene.mech, course.where, *point) for point in traces)
             actors.append(Actor(k, scene if k == full else scene.ghost(), course, colour, lines))
     if not actors or actors[0].sample != full:
         raise ValueError(f"sample {full} failed from the start; choose another with full=")
@@ -378,7 +378,14 @@ def _labelled(mech: Mechanism, labels: bool | Iterable[str]) -> tuple[tuple[str,
     return tuple((n, bodies[n]) for n in named)
 
 
-def _checked(mech: Mechanism, traces: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+def checked_traces(
+    mech: Mechanism, traces: Iterable[tuple[str, Any]]
+) -> tuple[tuple[str, Any], ...]:
+    """Pairs (body, point) that there are.
+
+    Raises:
+        ValueError: there are others.
+    """
     found = tuple(traces)
     for trace in found:
         if isinstance(trace, str) or len(trace) != 2:
@@ -407,13 +414,13 @@ def _chosen(count: int, full: int, worst: int | None, ghosts: int) -> Sequence[i
     return list(dict.fromkeys(every))
 
 
-def _trace(scene: Scene, course: Course, body: str, point: Any) -> np.ndarray:
-    """The path (frames, 3) [m] of a point."""
-    x = np.asarray(scene.mech.point(np.asarray(point) if not isinstance(point, str) else point))
+def path_of(mech: Mechanism, where: dict[str, Pose], body: str, point: Any) -> np.ndarray:
+    """The path (n, 3) [m] of a point of a body, whose poses are those along a motion."""
+    x = np.asarray(mech.point(np.asarray(point) if not isinstance(point, str) else point))
     if body == GROUND:
         return x[None]
-    pose = course.where[body]
-    arm = x - np.asarray(scene.mech.com(body))
+    pose = where[body]
+    arm = x - np.asarray(mech.com(body))
     return np.asarray(pose.rotation) @ arm + np.asarray(pose.position)
 
 

@@ -361,7 +361,7 @@ def _between(element: Any, length: float, s: float) -> Iterable[tuple[Mesh, Colo
 def force_solids(mech: Mechanism, name: str, force: ForceElement, size: float) -> Iterable[Solid]:
     """What of a force element moves with one body; `size` is the radius of a ball joint [m]."""
     if isinstance(force, (Tyre, PacejkaTyre)):
-        yield from wheel_solids(name, _wheel_of_tyre(mech, force))
+        yield from wheel_solids(name, wheel_of_tyre(mech, force))
     elif isinstance(force, ElasticConnection) and force.replaced_joint is None:
         _, _, body, at = force.connected
         sleeve = ring(0.9 * size, 0.45 * size).moved(np.eye(3), mech.point(at))
@@ -376,7 +376,7 @@ def force_solids(mech: Mechanism, name: str, force: ForceElement, size: float) -
             yield Solid(name, joint.a, spiral.moved(frame_along(axis), at), SPRING)
 
 
-def _wheel_of_tyre(mech: Mechanism, tyre: Any) -> Wheel:
+def wheel_of_tyre(mech: Mechanism, tyre: Any) -> Wheel:
     """A tyre's wheel; its axis is that of a hinge of its body, else level."""
     up = np.asarray(tyre.up)
     axis = getattr(tyre, "axis", None)
