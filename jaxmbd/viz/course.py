@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
 from jaxmbd import lanes
 from jaxmbd.analysis import Key, assemble, efforts_at, parse_inputs
@@ -349,7 +350,9 @@ def cast_of(
             scene = Scene.of(drawn, wheels=wheels, marked=traces)
             course = Course.of(mechs[k], given[k], speed, rate)
             colour = None if k == full else WORST if k == worst else GHOST
-            lines = tuple(path_of(scene.mech, course.where, *point) for point in traces)
+            once = slice(None if given[k].t is not None else len(given[k].q))  # not there and back
+            paths = [path_of(scene.mech, course.where, *point)[once] for point in traces]
+            lines = tuple(smoothed(path) for path in paths)
             actors.append(Actor(k, scene if k == full else scene.ghost(), course, colour, lines))
     if not actors or actors[0].sample != full:
         raise ValueError(f"sample {full} failed from the start; choose another with full=")
@@ -422,6 +425,25 @@ def path_of(mech: Mechanism, where: dict[str, Pose], body: str, point: Any) -> n
     pose = where[body]
     arm = x - np.asarray(mech.com(body))
     return np.asarray(pose.rotation) @ arm + np.asarray(pose.position)
+
+
+def smoothed(path: np.ndarray) -> np.ndarray:
+    """A smooth curve through points (n, 3), closed where they are.
+
+    Cubic between neighbours, over the chords' length, with the tangents of the parabolas through
+    each three of them: beyond a right-angled corner it goes by 2/27 of a chord.
+    """
+    step = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    longest = step.max(initial=0.0)
+    path = path[np.concatenate([[True], step > 1e-9 * longest])]
+    if len(path) < 4:
+        return path
+    closed = np.linalg.norm(path[-1] - path[0]) < 1e-6 * longest
+    around = np.concatenate([path[-2:-1], path, path[1:2]]) if closed else path
+    s = np.cumsum(np.linalg.norm(np.diff(around, axis=0, prepend=around[:1]), axis=1))
+    curve = CubicHermiteSpline(s, around, np.gradient(around, s, axis=0, edge_order=2))
+    inner = s[1:-1] if closed else s
+    return curve(np.union1d(inner, np.linspace(inner[0], inner[-1], 400)))
 
 
 def _drawn_arrows(fields: np.ndarray, mech: Mechanism, size: float) -> tuple[np.ndarray, str]:

@@ -26,11 +26,13 @@ from jaxmbd.model import (
     with_directions,
 )
 from jaxmbd.viz.glyphs import (
+    GearWheel,
     Wheel,
     attachments,
     bearing_points,
     drawn_joints,
     floats,
+    gear_wheels,
     wheel_of_tyre,
 )
 from jaxmbd.viz.plane_view import View
@@ -224,55 +226,47 @@ class _Sheet:
     def _pitch_circles(self) -> set[str]:
         """Gears and pulleys by their pitch circles, with belts and racks; the bodies that have one.
 
-        Circles that do not touch are those of a belt.
+        A mark shows how far a wheel has turned. Circles that do not touch are those of a belt.
         """
-        found = set()
+        wheels = gear_wheels(self.mech)
+        for wheel in wheels:
+            self.ring(wheel.body, wheel.body, wheel.at, wheel.axis, wheel.radius, "pitch")
+            side = np.cross(np.cross(wheel.axis, self.view.axes[1]), wheel.axis)
+            side = side / (np.linalg.norm(side) or 1.0)
+            mark = wheel.at + wheel.radius * np.outer([0.85, 1.0], side)
+            self.line(wheel.body, self.at(wheel.body, mark), "line")
         for name, coupling in self.mech.couplings.items():
-            terms = [joint for joint, _ in coupling.terms]
-            if len(terms) != 2 or not set(terms) <= set(self.joints):
-                continue
-            pair = [self.joints[joint] for joint in terms]
-            distance = _axis_distance(self.mech, *pair)
-            radii = coupling.pitch_radii(distance) or (None, None)
-            carrier = {pair[0].a, pair[0].b} & {pair[1].a, pair[1].b}
-            rims = [
-                self._pitch_circle(joint, radius, carrier)
-                for joint, radius in zip(pair, radii, strict=True)
-                if radius is not None and joint.bearing_axis() is not None
-            ]
-            found |= {body for body, _, _ in rims}
-            if len(rims) == 2:
-                (_, a, r_a), (_, b, r_b) = rims
-                if min(abs(r_a + r_b - distance), abs(abs(r_a - r_b) - distance)) > 1e-6 * distance:
-                    for side in _tangents(a, r_a, b, r_b):
-                        self.line(name, side, "thin")
-            elif rims:
-                self._rack(rims[0], pair[1] if radii[1] is None else pair[0])
-        return found
+            own = [x for x in wheels if x.coupling == name]
+            if len(own) == 2:
+                self._belt(name, *own)
+            elif own:
+                joints = [self.joints[joint] for joint, _ in coupling.terms]
+                self._rack(own[0], next(x for x in joints if own[0].body not in (x.a, x.b)))
+        return {wheel.body for wheel in wheels}
 
-    def _pitch_circle(
-        self, joint: Any, radius: float, carrier: set[str]
-    ) -> tuple[str, np.ndarray, float]:
-        """Draw a wheel, with a mark that shows how far it has turned: its body, centre, radius."""
-        body = joint.a if joint.b in carrier else joint.b
-        at = np.asarray(self.mech.point(joint.point_b if body == joint.b else joint.point_a))
-        axis = np.asarray(joint.bearing_axis())
-        self.ring(body, body, at, axis, radius, "pitch")
-        side = np.cross(np.cross(axis, self.view.axes[1]), axis)
-        mark = at + radius * np.outer([0.85, 1.0], side / (np.linalg.norm(side) or 1.0))
-        self.line(body, self.at(body, mark), "line")
-        return body, self.at(body, at), radius
+    def _belt(self, name: str, a: GearWheel, b: GearWheel) -> None:
+        """The outer tangents of two circles that do not touch."""
+        centres = [self.at(x.body, x.at) for x in (a, b)]
+        away = centres[1] - centres[0]
+        length = float(np.linalg.norm(away))
+        gaps = np.abs([a.radius + b.radius - length, abs(a.radius - b.radius) - length])
+        if min(gaps) < 1e-6 * length or length <= abs(a.radius - b.radius):
+            return
+        way = away / length
+        cos = (a.radius - b.radius) / length
+        for sin in np.sqrt(1.0 - cos**2) * np.array([1.0, -1.0]):
+            normal = cos * way + sin * np.array([-way[1], way[0]])
+            ends = [x + r.radius * normal for x, r in zip(centres, (a, b), strict=True)]
+            self.line(name, ends, "thin")
 
-    def _rack(self, rim: tuple[str, np.ndarray, float], joint: Any) -> None:
+    def _rack(self, pinion: GearWheel, joint: Any) -> None:
         """The pitch line of a rack, on the side of the pinion where the rack is."""
-        _, centre, radius = rim
-        look = joint.looks()[0]
-        way, length = self.across(joint.a, look.axis)
+        way, length = self.across(joint.a, joint.looks()[0].axis)
         if length > 0.1:
-            side = np.array([-way[1], way[0]])
+            centre, side = self.at(pinion.body, pinion.at), np.array([-way[1], way[0]])
             towards = (self.at(joint.b, self.mech.point(joint.point_b)) - centre) @ side
-            foot = centre + np.copysign(radius, towards) * side
-            self.line(joint.b, foot + np.outer([-2.0, 2.0], radius * way), "pitch")
+            foot = centre + np.copysign(pinion.radius, towards) * side
+            self.line(joint.b, foot + np.outer([-2.0, 2.0], pinion.radius * way), "pitch")
 
     def _tyres(self) -> list[Wheel]:
         tyres = (x for x in self.mech.forces.values() if isinstance(x, (Tyre, PacejkaTyre)))
@@ -426,8 +420,13 @@ class _Sheet:
             if length < 0.1:
                 return
             way = np.array([-way[1], way[0]])
-        elif length < 0.1:  # along the view
-            self._box(name, at, way, (1.3, 1.3), "symbol")
+        elif length < 0.1:  # along the view: what is on a line there turns about it
+            if look.form == "block":
+                self._box(name, at, way, (1.3, 1.3), "symbol")
+                return
+            if guide == GROUND:
+                self._support(at)
+            self.parts.append(Circle(name, at, self.pin, "symbol"))
             return
         half = 1.2 if look.form == "block" else 1.0
         if guide == GROUND:
@@ -527,26 +526,3 @@ def _dashpot(length: float, pin: float, shift: float) -> list[np.ndarray]:
         [(piston, 0.0), (high * length, 0.0)],
     ]
     return [np.array(x) + (0.0, shift) for x in pieces]
-
-
-def _axis_distance(mech: Mechanism, first: Any, second: Any) -> float:
-    """Distance [m] of the drawn axes of two joints, measured across the first one that turns."""
-    axis = next((x for x in (first.bearing_axis(), second.bearing_axis()) if x is not None), None)
-    away = np.asarray(mech.point(second.point_a)) - np.asarray(mech.point(first.point_a))
-    return 0.0 if axis is None else float(np.linalg.norm(np.cross(axis, away)))
-
-
-def _tangents(a: np.ndarray, r_a: float, b: np.ndarray, r_b: float) -> list[np.ndarray]:
-    """The two outer tangents (2, 2) of two circles: a belt."""
-    away = b - a
-    length = float(np.linalg.norm(away))
-    if length <= abs(r_a - r_b):
-        return []
-    way = away / length
-    cos = (r_a - r_b) / length
-    sin = np.sqrt(1.0 - cos**2)
-    found = []
-    for sign in (1.0, -1.0):
-        normal = cos * way + sign * sin * np.array([-way[1], way[0]])
-        found.append(np.stack([a + r_a * normal, b + r_b * normal]))
-    return found

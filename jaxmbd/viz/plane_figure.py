@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import Akima1DInterpolator
 
 from jaxmbd.io import Imported
 from jaxmbd.kinematics import poses
 from jaxmbd.model import Mechanism, in_space
 from jaxmbd.plumbing import optional
-from jaxmbd.viz.course import checked_traces, path_of, poses_along, tracks
+from jaxmbd.viz.course import checked_traces, path_of, poses_along, smoothed, tracks
 from jaxmbd.viz.curves import own_figure
 from jaxmbd.viz.glyphs import Wheel
 from jaxmbd.viz.plane_drawing import Circle, Drawing, Line, Name, draw
@@ -136,17 +135,6 @@ def _kinds(names: bool | Sequence[str]) -> tuple[str, ...]:
     if wrong := [x for x in kinds if x not in _SIZES]:
         raise ValueError(f"names={wrong}: give True, False, or some of {list(_SIZES)}")
     return kinds
-
-
-def smoothed(path: np.ndarray) -> np.ndarray:
-    """A smooth curve through points (n, 3) without overshoot at their corners."""
-    step = np.linalg.norm(np.diff(path, axis=0), axis=1)
-    path = path[np.concatenate([[True], step > 1e-9 * (step.max(initial=0.0) or 1.0)])]
-    if len(path) < 4:
-        return path
-    s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
-    fine = np.unique(np.concatenate([s, np.linspace(0.0, s[-1], 400)]))
-    return Akima1DInterpolator(s, path, method="makima")(fine)
 
 
 def _paint(ax: Any, drawing: Drawing) -> None:

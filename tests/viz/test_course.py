@@ -119,7 +119,11 @@ def test_samples_are_drawn_over_each_other(pendulum):
     for actor in cast.actors:
         start = actor.course.at(0)["bob"].position
         assert np.linalg.norm(start) == pytest.approx(lengths[actor.sample])
-        np.testing.assert_allclose(np.linalg.norm(actor.traces[0], axis=1), 0.5)
+        middle, [path] = 0.5 * actor.course.where["bob"].position, actor.traces
+        middle *= 1.0 / lengths[actor.sample]
+        away = np.linalg.norm(path[:, None] - middle, axis=2)
+        np.testing.assert_allclose(away.min(axis=0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(np.linalg.norm(path, axis=1), 0.5, rtol=1e-4)
     assert "worst sample in red: 3" in cast.notes
     with pytest.raises(ValueError, match="worst=4, but the solution has 4 samples"):
         cast_of(mechs, motions, worst=4)
