@@ -12,7 +12,7 @@ from jaxmbd.io import Imported
 from jaxmbd.kinematics import poses
 from jaxmbd.model import Mechanism, in_space
 from jaxmbd.plumbing import optional
-from jaxmbd.viz.course import checked_traces, path_of, poses_along, smoothed, tracks
+from jaxmbd.viz.course import checked_traces, paths_along, tracks
 from jaxmbd.viz.curves import own_figure
 from jaxmbd.viz.glyphs import Wheel
 from jaxmbd.viz.plane_drawing import Circle, Drawing, Line, Name, draw
@@ -54,8 +54,8 @@ def plane_drawing(
         q = track.q if along is None else tracks(mech, along)[0].q
         if len(q) < 2:
             raise ValueError("traces are paths along a motion: give one, as solution or as along")
-        where = poses_along(mech, q)
-        paths = [(b, mech.point(p), smoothed(path_of(mech, where, b, p))) for b, p in traces]
+        found = zip(traces, paths_along(mech, q, traces), strict=True)
+        paths = [(body, mech.point(point), path) for (body, point), path in found]
     return draw(in_space(mech), here, view, wheels=wheels, traces=paths)
 
 
