@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from jaxmbd.viz.explorer.exploration import Exploration
     from jaxmbd.viz.explorer.page import Explorer, explore
     from jaxmbd.viz.glyphs import Wheel, corner_wheel
+    from jaxmbd.viz.kinematic_diagram import plane_figure
     from jaxmbd.viz.moving_picture import movie, picture
-    from jaxmbd.viz.plane_figure import plane_figure
     from jaxmbd.viz.scene import Scene
     from jaxmbd.viz.topology_diagram import redundancy_figure, topology_figure
     from jaxmbd.viz.viser_scene import (
@@ -74,7 +74,7 @@ __getattr__, __dir__ = on_use(
         "explorer.page": "Explorer explore",
         "glyphs": "Wheel corner_wheel",
         "moving_picture": "movie picture",
-        "plane_figure": "plane_figure",
+        "kinematic_diagram": "plane_figure",
         "scene": "Scene",
         "design_report": "suspension_report",
         "topology_diagram": "redundancy_figure topology_figure",

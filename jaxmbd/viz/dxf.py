@@ -15,8 +15,8 @@ from typing import Any
 from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
 from jaxmbd.viz.glyphs import Wheel
+from jaxmbd.viz.kinematic_diagram import PIN, placed, plane_drawing
 from jaxmbd.viz.plane_drawing import Circle, Drawing, Line
-from jaxmbd.viz.plane_figure import PIN, placed, plane_drawing
 
 _UNITS = {"mm": (1e3, 4), "m": (1.0, 6), "in": (1.0 / 0.0254, 1)}
 """Each unit in a metre, and its number as ``$INSUNITS``."""

@@ -9,8 +9,8 @@ import jaxmbd as mbd
 from jaxmbd.kinematics import Pose
 from jaxmbd.viz import plane_figure, write_dxf
 from jaxmbd.viz.course import smoothed
+from jaxmbd.viz.kinematic_diagram import PIN, placed, plane_drawing
 from jaxmbd.viz.plane_drawing import Circle, Line, draw
-from jaxmbd.viz.plane_figure import PIN, placed, plane_drawing
 from jaxmbd.viz.plane_view import normal_of_motion, view_on
 
 pytest.importorskip("matplotlib")
