@@ -123,10 +123,12 @@ def _paths() -> dict[str, str]:
 
 
 def _pages() -> dict[str, list[Entry]]:
-    """Entries by the page that they are on: one for each package, of `jaxmbd` one for each group."""
-    found: dict[str, list[Entry]] = {package: [] for package in PACKAGES}
-    for entry in entries():
-        found.setdefault(_page_of(entry), []).append(entry)
+    """Entries by their page: one for each package, of `jaxmbd` one for each group."""
+    found: dict[str, list[Entry]] = {}
+    for package in PACKAGES:
+        found[package] = []
+        for entry in (x for x in entries() if x.package == package):
+            found.setdefault(_page_of(entry), []).append(entry)
     return found
 
 
@@ -162,7 +164,7 @@ def _index() -> str:
     for page, shown in _pages().items():
         package = page in PACKAGES
         about = inspect.getdoc(importlib.import_module(page)) if package else shown[0].group
-        first = " ".join((about or "").split("\n\n")[0].split())
+        first = " ".join((about or "").split("\n\n")[0].split()).removeprefix("jaxmbd: ")
         names = ", ".join(f":py:obj:`{x.name} <{x.path}>`" for x in shown)
         title = page if package else "jaxmbd"
         text += [f"   * - :doc:`{title} <{page}>`", f"     - {first[0].upper()}{first[1:]}", ""]
