@@ -265,7 +265,7 @@ def test_components_that_are_zero_by_the_plane_have_no_curves():
     assert list(live.about) == ["end/x", "end/z", "moment/y", "angle", "still/x", "still/z"]
     found, course = live(np.zeros(len(live.unknowns))).curves, sweep.trajectory(mech).curves
     np.testing.assert_allclose(found[:2], course["end"][:, [0, 2]].T, rtol=1e-12)
-    np.testing.assert_allclose(found[2], course["moment"][:, 1], rtol=1e-12)
+    np.testing.assert_allclose(found[2], course["moment"][:, 1], atol=1e-12)  # of a free pin
     assert live.slopes(np.zeros(len(live.unknowns))).shape == (6, 3, len(live.unknowns))
 
 
