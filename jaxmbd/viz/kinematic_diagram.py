@@ -23,6 +23,8 @@ PIN = 0.055
 """Radius of a pin on paper [in]."""
 _ROOM = 0.45
 """Around the drawing [in]."""
+_LEAST = (2.2, 1.4)
+"""Width and height of a figure [in]."""
 _INK, _PAPER, _PALE = "#1d242c", "#ffffff", "#8b96a1"
 _PATHS = ("#1a73bf", "#c2337a", "#2f8f5b", "#b86a16", "#6a4fb3")
 _SIZES = {"link": 9.0, "joint": 7.5, "point": 7.5}
@@ -114,6 +116,8 @@ def plane_figure(
     scale = drawing.pin / PIN  # [m/in]
     low, high = drawing.bounds()
     low, high = low - _ROOM * scale - [0.0, 0.35 * scale], high + _ROOM * scale
+    short = np.maximum(np.array(_LEAST) * scale - (high - low), 0.0)
+    low, high = low - 0.5 * short, high + 0.5 * short
     figure = own_figure(*((high - low) / scale))
     ax = figure.add_axes((0, 0, 1, 1), xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     ax.set_axis_off()

@@ -234,6 +234,14 @@ def test_a_figure_is_written_in_a_scale_with_the_names_asked_for(tmp_path):
     assert again.getvalue()[:4] == b"%PDF"
 
 
+def test_a_small_drawing_has_room_for_its_scale():
+    mech = mbd.Mechanism(
+        {"ball": mbd.Body(1.0, (0.0, 0.0, 0.0), 1.0)}, {"f": mbd.Free("ground", "ball")}
+    )
+    figure = plane_figure(mech, np.array([1.0, 0, 0, 0, 0.1, 0, 0]), plane="xz")
+    assert np.all(figure.get_size_inches() >= (2.2 - 1e-9, 1.4 - 1e-9))
+
+
 def read_dxf(path):
     """Header variables, and entities as (type, layer, points, all groups)."""
     lines = path.read_text("ascii").splitlines()
