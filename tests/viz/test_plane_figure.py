@@ -140,6 +140,17 @@ def test_gears_roll_on_each_other_and_belts_are_tangents():
     assert np.isclose(a.radius, 0.08) and np.allclose(line.points[:, 1], 0.08)
 
 
+def test_gear_meshes_are_drawn_with_their_working_radii():
+    mech = geared(mesh=mbd.GearMesh("turn_a", "turn_b", 20, 40))
+    drawing = as_drawn(mech)
+    [a], [b] = of(drawing, Circle, "a", "pitch"), of(drawing, Circle, "b", "pitch")
+    assert np.isclose(a.radius, 0.1) and np.isclose(b.radius, 0.2)
+    mech = geared(mesh=mbd.GearMesh("turn_a", "turn_b", 20, 80, kind="internal"))
+    [a], [b] = (of(as_drawn(mech), Circle, x, "pitch") for x in "ab")
+    assert np.isclose(a.radius, 0.1) and np.isclose(b.radius, 0.4)
+    assert not of(as_drawn(mech), Line, "mesh")
+
+
 def test_gears_turn_with_their_bodies():
     mech = geared(mesh=mbd.Gear("turn_a", "turn_b", ratio=-0.5))
     mark = {}
