@@ -122,17 +122,53 @@ def _paths() -> dict[str, str]:
     return found
 
 
-def _page(package: str) -> str:
-    """The page of a package, as reStructuredText."""
-    title = f"``{package}``"
-    text = [title, "=" * len(title), "", inspect.getdoc(importlib.import_module(package)) or "", ""]
-    group = ""
-    for entry in (e for e in entries() if e.package == package):
-        if entry.group != group:
-            group = entry.group
-            heading = group[0].upper() + group[1:]
-            text += [heading, "-" * len(heading), ""]
-        text += entry.lines
+def _pages() -> dict[str, list[Entry]]:
+    """Entries by their page: one for each package, of `jaxmbd` one for each group."""
+    found: dict[str, list[Entry]] = {}
+    for package in PACKAGES:
+        found[package] = []
+        for entry in (x for x in entries() if x.package == package):
+            found.setdefault(_page_of(entry), []).append(entry)
+    return found
+
+
+def _page_of(entry: Entry) -> str:
+    """The page of a name: of its package, or its group as ``jaxmbd-joints``."""
+    if not entry.group:
+        return entry.package
+    head = entry.group.split(": ")[-1].split(",")[0]
+    return f"{entry.package}-{re.sub('[^a-z]+', '_', head.lower())}"
+
+
+def _title(text: str) -> list[str]:
+    return [text, "=" * len(text), ""]
+
+
+def _page(page: str, shown: list[Entry]) -> str:
+    """A page, as reStructuredText."""
+    if page in PACKAGES:
+        text = [*_title(f"``{page}``"), inspect.getdoc(importlib.import_module(page)) or "", ""]
+        if not shown:
+            pages = [x for x in _pages() if x.startswith(f"{page}-")]
+            text += [".. toctree::", "   :maxdepth: 2", "", *(f"   {x}" for x in pages)]
+    else:
+        group = shown[0].group
+        text = _title(f"{group[0].upper()}{group[1:]}")
+        text += [f"Of ``{shown[0].package}``.", ""]
+    return "\n".join([*text, *(line for entry in shown for line in entry.lines)])
+
+
+def _index() -> str:
+    """A line for each page with what it is about and all its names, as reStructuredText."""
+    text = [".. list-table::", "   :widths: 22 78", ""]
+    for page, shown in _pages().items():
+        package = page in PACKAGES
+        about = inspect.getdoc(importlib.import_module(page)) if package else shown[0].group
+        first = " ".join((about or "").split("\n\n")[0].split()).removeprefix("jaxmbd: ")
+        names = ", ".join(f":py:obj:`{x.name} <{x.path}>`" for x in shown)
+        title = page if package else "jaxmbd"
+        text += [f"   * - :doc:`{title} <{page}>`", f"     - {first[0].upper()}{first[1:]}", ""]
+        text += [f"       {names}", ""] if names else []
     return "\n".join(text)
 
 
@@ -143,8 +179,12 @@ def write_pages(app: Sphinx) -> None:
     for entry in entries():
         if entry.lacks:
             log.warning("public name %s lacks %s", entry.path, entry.lacks)
-    for package in PACKAGES:
-        path, text = folder / f"{package}.rst", _page(package)
+    texts = {f"{page}.rst": _page(page, shown) for page, shown in _pages().items()}
+    texts["names.inc"] = _index()
+    for path in set(folder.glob("*.rst")) - {folder / name for name in texts}:
+        path.unlink()  # of names that are no more
+    for name, text in texts.items():
+        path = folder / name
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
 
@@ -196,7 +236,7 @@ def _path_of(text: str, document: str) -> str | None:
     path = _paths().get(name)
     if path is None or "." in name or name[:1].isupper():
         return path
-    here = document.removeprefix("api/")
+    here = document.removeprefix("api/").partition("-")[0]
     return path if path.rpartition(".")[0] in ("jaxmbd", here) and here != document else None
 
 
@@ -218,10 +258,30 @@ def _resolve(app: Sphinx, env: Any, node: addnodes.pending_xref, content: nodes.
     return content if node.get("reftype") in ("class", "data", "exc") else None
 
 
+def mend_sources(app: Sphinx, page: str, template: str, context: Any, doctree: Any) -> None:
+    """Links from pages of source code back to entries.
+
+    Sphinx writes them with one package for all names of a module, which may have several.
+    """
+    if page.startswith("_modules/") and "body" in context:
+        link = re.compile(r'(href="[./]*/api/([\w.-]+)\.html#)([\w.]+)"')
+        context["body"] = link.sub(_mended, context["body"])
+
+
+def _mended(link: re.Match[str]) -> str:
+    package = link[2].partition("-")[0]
+    parts = link[3].split(".")
+    for k in range(len(parts)):
+        if any(x.package == package and x.name == parts[k] for x in entries()):
+            return f'{link[1]}{package}.{".".join(parts[k:])}"'
+    return link[0]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Join Sphinx."""
     app.connect("builder-inited", write_pages)
     app.connect("missing-reference", _resolve)
     app.connect("autodoc-skip-member", _skip)
+    app.connect("html-page-context", mend_sources)
     app.add_transform(LinkNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

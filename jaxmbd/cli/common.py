@@ -62,6 +62,14 @@ def add_command(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module, or a .py file, that registers laws and types of one's own; may be repeated",
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -84,6 +92,36 @@ def set_up_jax() -> None:
             jax.config.update("jax_num_cpu_devices", min(cores(), 16))
         except RuntimeError:
             pass  # the process has used JAX before: its devices are settled
+
+
+def import_own(names: Sequence[str]) -> None:
+    """Import modules, by name or as files, whose laws and types models refer to.
+
+    Modules are looked for in the current folder first.
+
+    Raises:
+        ImportError: there is no such module or file, or it cannot be imported.
+    """
+    if not names:
+        return
+    from importlib import import_module
+
+    set_up_jax()
+    for name in names:
+        path = Path(name)
+        if path.suffix == ".py":
+            if not path.is_file():
+                raise ImportError(f"--import {name}: there is no such file")
+            folder, module = path.resolve().parent, path.stem
+        else:
+            folder, module = Path.cwd(), name
+        sys.path.insert(0, str(folder))
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise ImportError(f"--import {name}: {error}") from error
+        finally:
+            sys.path.remove(str(folder))
 
 
 def cores() -> int:

@@ -40,6 +40,7 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
         "joints": ", ".join(
             f"{e.name} ({type(mech.joints[e.name]).__name__})" for e in mech.structure.joints
         ),
+        **_typed(mech),
         "cut joints": ", ".join(top.cut) or "none: the joints form a tree",
         "coordinates": f"{top.nq} coordinates, {top.nv} speeds, {top.nc} constraint rows",
         "size": f"{float(mechanism_length(mech)):.3g} m",
@@ -75,6 +76,16 @@ def diagnose(mech: Mechanism) -> dict[str, Any]:
         facts["idle"] = f"the spin of {', '.join(drawn.idle)} moves nothing else"
     sound = status == Status.OK and numbers.get("state", "ok") == "ok"
     return {"facts": facts, "trouble": trouble, "sound": sound, **numbers}
+
+
+def _typed(mech: Mechanism) -> dict[str, str]:
+    """Force elements, drives and couplings with their types."""
+    parts = {"forces": mech.forces, "drives": mech.drives, "couplings": mech.couplings}
+    texts = {
+        kind: ", ".join(f"{name} ({type(part).__name__})" for name, part in own.items())
+        for kind, own in parts.items()
+    }
+    return {kind: text for kind, text in texts.items() if text}
 
 
 def _freedoms(count: int) -> str:

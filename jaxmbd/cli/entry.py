@@ -11,6 +11,7 @@ from typing import Any
 
 import jaxmbd
 from jaxmbd.cli import (
+    figure_command,
     load_commands,
     model_commands,
     setup_commands,
@@ -18,7 +19,7 @@ from jaxmbd.cli import (
     suspension_commands,
     view_commands,
 )
-from jaxmbd.cli.common import EXIT_STATUSES, INTERRUPTED, WRONG, Printer
+from jaxmbd.cli.common import EXIT_STATUSES, INTERRUPTED, WRONG, Printer, import_own
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     printer = Printer(options.json)
     try:
+        import_own(options.imports)
         return options.run(options, printer)
     except KeyboardInterrupt as stop:
         return _ended(printer, str(stop) or "stopped by Ctrl-C", INTERRUPTED)
@@ -95,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     version = f"jaxmbd {jaxmbd.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    modules = study_commands, model_commands, view_commands
+    modules = study_commands, model_commands, view_commands, figure_command
     for module in (*modules, suspension_commands, setup_commands, load_commands):
         module.add(commands)
     return parser

@@ -71,6 +71,16 @@ class BaseCoupling(Part):
         """``∂f/∂q`` (n,)."""
         return jax.jacfwd(self.condition)(q)
 
+    def pitch_radii(self, distance: float) -> tuple[float | None, float | None] | None:
+        """Radii of the pitch circles about the two joints of `terms` [m], for pictures.
+
+        None stands for a joint that has none, as a rack's; all None if there are no wheels.
+
+        Args:
+            distance: of the joints' axes as drawn [m].
+        """
+        return None
+
     def curvature(self, q: Array, v: Array) -> Array:
         """``vᵀ (∂²f/∂q²) v``, the part of f̈ due to the speeds `v` (n,)."""
         return jax.jvp(lambda x: self.slope(x) @ v, (q,), (v,))[1]
@@ -134,6 +144,17 @@ class Gear(BaseCoupling):
         """``q_b − ratio · q_a − offset``."""
         return q[1] - self.ratio * q[0] - self.offset
 
+    def pitch_radii(self, distance: float) -> tuple[float | None, float | None] | None:
+        """Circles that roll on each other from outside, or the pulleys of a belt.
+
+        ``r_a/r_b = |ratio|``; ``r_a + r_b = distance`` for a negative ratio, half of it for a belt.
+        """
+        size = abs(float(self.ratio))
+        if not (distance > 0.0 and size > 0.0):
+            return None
+        r_b = distance * (1.0 if self.ratio < 0.0 else 0.5) / (1.0 + size)
+        return size * r_b, r_b
+
 
 class RackAndPinion(BaseCoupling):
     """A pinion's angle and its rack's travel: ``x − radius · φ = offset``.
@@ -171,6 +192,10 @@ class RackAndPinion(BaseCoupling):
     def condition(self, q: Array) -> Array:
         """``x − radius · φ − offset``."""
         return q[1] - self.radius * q[0] - self.offset
+
+    def pitch_radii(self, distance: float) -> tuple[float | None, float | None] | None:
+        """That of the pinion; a rack has none."""
+        return abs(float(self.radius)), None
 
 
 class Coupling(BaseCoupling):

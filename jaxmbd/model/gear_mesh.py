@@ -137,6 +137,14 @@ class GearMesh(BaseCoupling):
         names = (self.joint_a, self.carrier, self.joint_b)
         return tuple((name, 0) for name in names if name is not None)
 
+    def pitch_radii(self, distance: float) -> tuple[float | None, float | None] | None:
+        """Of parallel axes, in the ratio of the teeth; their sum or difference is the distance."""
+        z_a, z_b = float(self.teeth_a), float(self.teeth_b)
+        if self.kind not in ("external", "internal") or not distance > 0.0:
+            return None
+        each = distance / (z_a + z_b if self.kind == "external" else abs(z_a - z_b))
+        return each * z_a, each * z_b
+
     def placed(self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]) -> PlacedMesh:
         """Signs of the ratios, and the pitch point."""
         roles = _roles(self, joints)

@@ -126,6 +126,7 @@ class Trajectory(NamedTuple):
         curves: each output's observable over the whole axis, by the output's name.
         status: a `Status` number.
         held_keys: at rest, what is held; None in motion.
+        experiment: that it is the course of.
 
     Example:
         >>> import jaxmbd as mbd
@@ -143,6 +144,7 @@ class Trajectory(NamedTuple):
     curves: dict[str, np.ndarray]
     status: int
     held_keys: tuple[Key, ...] | None = None
+    experiment: Any = None
 
     __str__ = outline
 
@@ -334,7 +336,7 @@ class Experiment:
             for name, w in self.observe.items()
         }
         held = None if self.moving else self.keys(mech)
-        return Trajectory(self.axis, x, q, v, curves, int(status), held)
+        return Trajectory(self.axis, x, q, v, curves, int(status), held, self)
 
     def course(self, mech: Mechanism) -> Any:
         """What `trajectory` shows, while tracing."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         kinematics_figure,
     )
     from jaxmbd.viz.design_report import suspension_report
+    from jaxmbd.viz.dxf import write_dxf
     from jaxmbd.viz.explorer.experiments import (
         held_text,
         undriven,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from jaxmbd.viz.explorer.exploration import Exploration
     from jaxmbd.viz.explorer.page import Explorer, explore
     from jaxmbd.viz.glyphs import Wheel, corner_wheel
+    from jaxmbd.viz.kinematic_diagram import plane_figure
     from jaxmbd.viz.moving_picture import movie, picture
     from jaxmbd.viz.scene import Scene
     from jaxmbd.viz.topology_diagram import redundancy_figure, topology_figure
@@ -52,23 +54,27 @@ __all__ = [
     "kinematics_figure",
     "movie",
     "picture",
+    "plane_figure",
     "redundancy_figure",
     "set_stage",
     "show",
     "suspension_report",
     "topology_figure",
     "viser_server",
+    "write_dxf",
 ]
 
 __getattr__, __dir__ = on_use(
     __name__,
     {
         "curves": "ackermann_figure corner_figure curve_fan histogram kinematics_figure",
+        "dxf": "write_dxf",
         "explorer.experiments": "held_text undriven usual_experiment usual_motion",
         "explorer.exploration": "Exploration",
         "explorer.page": "Explorer explore",
         "glyphs": "Wheel corner_wheel",
         "moving_picture": "movie picture",
+        "kinematic_diagram": "plane_figure",
         "scene": "Scene",
         "design_report": "suspension_report",
         "topology_diagram": "redundancy_figure topology_figure",

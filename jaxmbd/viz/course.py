@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
 from jaxmbd import lanes
 from jaxmbd.analysis import Key, assemble, efforts_at, parse_inputs
@@ -17,11 +19,11 @@ from jaxmbd.graph import topology
 from jaxmbd.io import Imported
 from jaxmbd.kinematics import MotionState, Pose, motion_state, poses
 from jaxmbd.model import GROUND, Load, Mechanism, RubbingElement
-from jaxmbd.observe import Snapshot, unknown_point
+from jaxmbd.observe import Experiment, Reaction, Snapshot, unknown_point
 from jaxmbd.plumbing import unknown
 from jaxmbd.suspension import Corner
 from jaxmbd.viz.glyphs import Wheel
-from jaxmbd.viz.scene import Colour, Scene, point_bodies
+from jaxmbd.viz.scene import Colour, Scene, point_bodies, round_number
 from jaxmbd.viz.solids import bounding_corners
 from jaxmbd.viz.suspension_lines import suspension_lines
 
@@ -30,6 +32,10 @@ LONGEST = 900
 """Frames of an animation at most."""
 _SWEEP = 3.0
 """Length of a course that has no times, one way [s]."""
+_BLINK = 0.5
+"""Motions that last less are shown slower, unless a speed is given [s]."""
+_MOST_PLACES = 1000
+"""Of a path."""
 
 
 class Track(NamedTuple):
@@ -40,6 +46,7 @@ class Track(NamedTuple):
         t: times (n,) [s], or None: then it is played to and fro.
         v, vdot, lam, tau: speeds, accelerations, multipliers, efforts along the speeds, if known.
         held: at rest, the coordinates that are held; None in motion.
+        experiment, row: the experiment in motion that it is the course of, and rows of that (n,).
     """
 
     q: np.ndarray
@@ -49,6 +56,8 @@ class Track(NamedTuple):
     lam: np.ndarray | None = None
     tau: np.ndarray | None = None
     held: tuple[Key, ...] | None = None
+    experiment: Experiment | None = None
+    row: np.ndarray | None = None
 
     def frames(self, rows: np.ndarray) -> Track:
         """The same at some of its rows."""
@@ -104,6 +113,8 @@ def tracks(mech: Mechanism, solution: Any) -> list[Track]:
     """
     if solution is None:
         solution = assemble(mech)
+    if isinstance(solution, Experiment):
+        solution = solution.trajectory(mech)
     if isinstance(solution, (str, os.PathLike)):
         raise ValueError(f"{str(solution)!r} is no motion; name the file by path=")
     q, nq = np.asarray(getattr(solution, "q", solution), float), topology(mech).nq
@@ -120,9 +131,13 @@ def tracks(mech: Mechanism, solution: Any) -> list[Track]:
         given = {n: x[None] for n, x in given.items()}
     if "t" in given and given["t"].ndim == 1:
         given["t"] = np.broadcast_to(given["t"], (len(q), len(given["t"])))
-    held = getattr(solution, "held_keys", None)
+    held, own = getattr(solution, "held_keys", None), getattr(solution, "experiment", None)
+    if own is not None and own.moving:
+        given["row"] = np.arange(given["q"].shape[1])[None]
+    else:
+        own = None
     found = [
-        _finite({n: x[k] for n, x in given.items()})._replace(held=held)
+        _finite({n: x[k] for n, x in given.items()})._replace(held=held, experiment=own)
         for k in range(len(given["q"]))
     ]
     if all(len(track.q) == 0 for track in found):
@@ -194,8 +209,9 @@ def arrows_along(
 
     A joint's arrow is the force of its reaction on b; a force element has one for each force on a
     body, none for those on the ground. Reactions of what is held at rest are the static ones, as of
-    `jaxmbd.observe.Reaction`; else accelerations and multipliers that the track lacks are computed,
-    with `inputs` as of `simulate`. A track without speeds is taken at rest.
+    `jaxmbd.observe.Reaction`, those of an experiment's course what the experiment itself observes;
+    else accelerations and multipliers that the track lacks are computed, with `inputs` as of
+    `simulate`. A track without speeds is taken at rest.
 
     Raises:
         ValueError: a force is not determined.
@@ -205,9 +221,14 @@ def arrows_along(
     t = np.zeros(rows) if track.t is None else track.t
     known: Any = (track.vdot, track.lam, track.tau)
     known = None if any(x is None for x in known) else known
-    given, jointed = parse_inputs(mech, inputs), any(n in mech.joints for n in names)
+    given, joints = parse_inputs(mech, inputs), [n for n in names if n in mech.joints]
+    jointed, observed = bool(joints), None
+    if track.experiment is not None:
+        observed = _observed_reactions(mech, track, joints)
 
-    def instant(mech: Mechanism, q: Any, v: Any, t: Any, known: Any) -> Any:
+    def instant(mech: Mechanism, q: Any, v: Any, t: Any, known: Any, observed: Any) -> Any:
+        if observed is not None:
+            return _arrows(motion_state(mech, q, v, t), names, observed)
         efforts = efforts_at(given, t, q, v)
         if track.held is not None:
             values = [jnp.zeros_like(t)] * len(track.held)  # reactions do not depend on them
@@ -223,8 +244,8 @@ def arrows_along(
         found = joint_reactions(mech, q, v, vdot, lam, t, efforts) if jointed else {}
         return _arrows(motion_state(mech, q, v, t), names, found)
 
-    along = lanes.vmap(instant, in_axes=(None, 0, 0, 0, 0))
-    found = np.asarray(along(mech, track.q, v, t, known))
+    along = lanes.vmap(instant, in_axes=(None, 0, 0, 0, 0, 0))
+    found = np.asarray(along(mech, track.q, v, t, known, observed))
     if not np.all(np.isfinite(found)):
         frame = int(np.argmin(np.all(np.isfinite(found), axis=(1, 2, 3))))
         raise ValueError(
@@ -234,12 +255,23 @@ def arrows_along(
     return found
 
 
+def _observed_reactions(
+    mech: Mechanism, track: Track, joints: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Reaction forces (n, 3) [N] of joints, as the experiment of a track observes them."""
+    assert track.experiment is not None
+    if not joints:
+        return {}
+    observing: Any = replace(track.experiment, observe={n: Reaction(n) for n in joints})  # type: ignore[type-var]
+    return {n: x[track.row] for n, x in observing.trajectory(mech).curves.items()}
+
+
 def _arrows(m: MotionState, names: tuple[str, ...], reactions: dict[str, Any]) -> Any:
     mech, found = m.mech, []
     for name in names:
         if name in mech.joints:
             joint = mech.joint(name)
-            found.append((m.position(joint.b, joint.point_b), reactions[name][3:]))
+            found.append((m.position(joint.b, joint.point_b), reactions[name][-3:]))
             continue
         for load in mech.forces[name].loads(m):
             if isinstance(load, Load) and load.body != GROUND:
@@ -332,7 +364,7 @@ def cast_of(
     full: int = 0,
     worst: int | None = None,
     ghosts: int = 12,
-    speed: float = 1.0,
+    speed: float | None = None,
     rate: float | None = None,
 ) -> Cast:
     """Everything that an animation shows; `animation` explains the arguments."""
@@ -340,7 +372,8 @@ def cast_of(
     batch = np.shape(mech.gravity)[:-1]
     given = tracks(samples(mech, batch[0] if batch else 1)[0], solution)
     mechs = samples(mech, len(given))
-    wheels, traces = tuple(wheels), _checked(mech, traces)
+    wheels, traces = tuple(wheels), checked_traces(mech, traces)
+    speed = _pace(given) if speed is None else speed
     _check_numbers(len(given), full, worst, speed, rate)
     actors = []
     for k in _chosen(len(given), full, worst, ghosts):
@@ -349,7 +382,7 @@ def cast_of(
             scene = Scene.of(drawn, wheels=wheels, marked=traces)
             course = Course.of(mechs[k], given[k], speed, rate)
             colour = None if k == full else WORST if k == worst else GHOST
-            lines = tuple(_trace(scene, course, *point) for point in traces)
+            lines = paths_along(mechs[k], given[k].q, traces)
             actors.append(Actor(k, scene if k == full else scene.ghost(), course, colour, lines))
     if not actors or actors[0].sample != full:
         raise ValueError(f"sample {full} failed from the start; choose another with full=")
@@ -366,6 +399,13 @@ def cast_of(
     return Cast(tuple(actors), stage, fields, notes, lines, kinds, _labelled(mech, labels))
 
 
+def _pace(given: Sequence[Track]) -> float:
+    """Speed of the playback: real time, but slower for motions that are over in a blink."""
+    lengths = [float(x.t[-1] - x.t[0]) for x in given if x.t is not None and len(x.t) > 1]
+    longest = max(lengths, default=_BLINK)
+    return 1.0 if longest >= _BLINK else 1.0 / round_number(_SWEEP / longest)
+
+
 def _labelled(mech: Mechanism, labels: bool | Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Named points with the bodies that they are drawn on: all, or those that are asked for."""
     bodies = point_bodies(mech)
@@ -378,7 +418,14 @@ def _labelled(mech: Mechanism, labels: bool | Iterable[str]) -> tuple[tuple[str,
     return tuple((n, bodies[n]) for n in named)
 
 
-def _checked(mech: Mechanism, traces: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+def checked_traces(
+    mech: Mechanism, traces: Iterable[tuple[str, Any]]
+) -> tuple[tuple[str, Any], ...]:
+    """Pairs (body, point) that there are.
+
+    Raises:
+        ValueError: there are others.
+    """
     found = tuple(traces)
     for trace in found:
         if isinstance(trace, str) or len(trace) != 2:
@@ -407,14 +454,45 @@ def _chosen(count: int, full: int, worst: int | None, ghosts: int) -> Sequence[i
     return list(dict.fromkeys(every))
 
 
-def _trace(scene: Scene, course: Course, body: str, point: Any) -> np.ndarray:
-    """The path (frames, 3) [m] of a point."""
-    x = np.asarray(scene.mech.point(np.asarray(point) if not isinstance(point, str) else point))
+def path_of(mech: Mechanism, where: Any, body: str, point: Any) -> np.ndarray:
+    """The path (n, 3) [m] of a point of a body, whose poses are those along a motion."""
+    x = np.asarray(mech.point(np.asarray(point) if not isinstance(point, str) else point))
     if body == GROUND:
         return x[None]
-    pose = course.where[body]
-    arm = x - np.asarray(scene.mech.com(body))
+    pose = where[body]
+    arm = x - np.asarray(mech.com(body))
     return np.asarray(pose.rotation) @ arm + np.asarray(pose.position)
+
+
+def paths_along(
+    mech: Mechanism, q: np.ndarray, traces: Iterable[tuple[str, Any]]
+) -> tuple[np.ndarray, ...]:
+    """Smooth paths (n, 3) [m] of points of bodies along coordinates (n, nq)."""
+    traces = tuple(traces)
+    if not traces:
+        return ()
+    rows = np.unique(np.linspace(0, len(q) - 1, _MOST_PLACES).astype(int))
+    where = poses_along(mech, q[rows])
+    return tuple(smoothed(path_of(mech, where, *trace)) for trace in traces)
+
+
+def smoothed(path: np.ndarray) -> np.ndarray:
+    """A smooth curve through points (n, 3), closed where they are.
+
+    Cubic between neighbours, over the chords' length, with the tangents of the parabolas through
+    each three of them: beyond a right-angled corner it goes by 2/27 of a chord.
+    """
+    step = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    longest = step.max(initial=0.0)
+    path = path[np.concatenate([[True], step > 1e-9 * longest])]
+    if len(path) < 4:
+        return path
+    closed = np.linalg.norm(path[-1] - path[0]) < 1e-6 * longest
+    around = np.concatenate([path[-2:-1], path, path[1:2]]) if closed else path
+    s = np.cumsum(np.linalg.norm(np.diff(around, axis=0, prepend=around[:1]), axis=1))
+    curve = CubicHermiteSpline(s, around, np.gradient(around, s, axis=0, edge_order=2))
+    inner = s[1:-1] if closed else s
+    return curve(np.union1d(inner, np.linspace(inner[0], inner[-1], 400)))
 
 
 def _drawn_arrows(fields: np.ndarray, mech: Mechanism, size: float) -> tuple[np.ndarray, str]:

@@ -23,6 +23,8 @@ from jaxmbd.viz.glyphs import (
     drawn_joints,
     floor_height,
     force_solids,
+    gear_solid,
+    gear_wheels,
     joint_solids,
     link_shape,
     shape_mesh,
@@ -313,3 +315,5 @@ def _elements(mech: Mechanism, s: float) -> Iterable[Solid]:
         yield from joint_solids(mech, name, joint, s)
     for name, force in mech.forces.items():
         yield from force_solids(mech, name, force, s)
+    for wheel in gear_wheels(mech):
+        yield gear_solid(wheel, s)

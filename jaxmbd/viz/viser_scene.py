@@ -325,11 +325,11 @@ def animation(
         path: the file.
         model: a mechanism, or an imported model, which is drawn with its shapes. For samples with
             numbers of their own a batch of mechanisms, as `jax.vmap` makes it.
-        solution: what has coordinates ``q``, and perhaps times ``t`` (a `Solution`, a
-            `DrivenMotion`, an `Assembly`, a `Trajectory`, one of `Imported.states`), or
-            coordinates alone: (nq,) for a still picture, (n, nq), or (samples, n, nq), which draws
-            samples over each other. What has no times is played to and fro. By default the
-            assembled pose.
+        solution: an experiment, such as `observe.Driven`, or what has coordinates ``q``, and
+            perhaps times ``t`` (a `Solution`, a `DrivenMotion`, an `Assembly`, a `Trajectory`, one
+            of `Imported.states`), or coordinates alone: (nq,) for a still picture, (n, nq), or
+            (samples, n, nq), which draws samples over each other. What has no times is played to
+            and fro. By default the assembled pose.
         **options: further arguments, all optional:
 
             * ``title``: of the page.
@@ -345,7 +345,8 @@ def animation(
             * ``full``: sample that is drawn in full, by default 0.
             * ``worst``: sample that is highlighted in red.
             * ``ghosts``: how many samples are drawn pale, at most 24, by default 12.
-            * ``speed``: of the playback, 1 for real time, 0.1 for ten times slower.
+            * ``speed``: of the playback, 1 for real time, 0.1 for ten times slower; by default real
+              time, but motions of less than half a second take some three seconds.
             * ``rate``: frames for each second of playback, by default 30.
 
     Raises:

@@ -119,7 +119,11 @@ def test_samples_are_drawn_over_each_other(pendulum):
     for actor in cast.actors:
         start = actor.course.at(0)["bob"].position
         assert np.linalg.norm(start) == pytest.approx(lengths[actor.sample])
-        np.testing.assert_allclose(np.linalg.norm(actor.traces[0], axis=1), 0.5)
+        middle, [path] = 0.5 * actor.course.where["bob"].position, actor.traces
+        middle *= 1.0 / lengths[actor.sample]
+        away = np.linalg.norm(path[:, None] - middle, axis=2)
+        np.testing.assert_allclose(away.min(axis=0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(np.linalg.norm(path, axis=1), 0.5, rtol=1e-4)
     assert "worst sample in red: 3" in cast.notes
     with pytest.raises(ValueError, match="worst=4, but the solution has 4 samples"):
         cast_of(mechs, motions, worst=4)
@@ -192,3 +196,24 @@ def test_the_stage_has_room_for_the_course(pendulum, swing):
     lowest = np.min(np.asarray(swing.q)[:, 0])
     assert lowest < 0.31 and cast.stage.floor < -0.9  # the bob hangs a metre below the hinge
     assert cast.actors[0].scene.floor > -0.1
+
+
+def test_the_course_of_a_driven_motion_has_its_own_reactions():
+    """With the driving efforts, points that are driven and inputs: not those of a free motion."""
+    from jaxmbd.observe import Driven, Reaction, constant_speed
+
+    mech, t = mbd.zoo.slider_crank(), np.linspace(0.0, 0.05, 13)
+    course = {"O": constant_speed(40.0 * np.pi)}
+    driven = Driven(course, t, {n: Reaction(n) for n in ("A", "T")}, inputs={"T": [30.0]})
+    cast = cast_of(mech, driven, arrows=["A", "T"], traces=[("rod", "A")])
+    track = cast.actors[0].course.track
+    found = arrows_along(mech, track, ("A", "T"))[:, :, 1]
+    expected = driven.trajectory(mech).curves
+    for k, name in enumerate(("A", "T")):
+        np.testing.assert_allclose(found[:, k], expected[name][track.row], atol=1e-9)
+    free = arrows_along(mech, track._replace(experiment=None), ("A", "T"))[:, :, 1]
+    assert np.max(np.abs(free - found)) > 100.0
+    # A turn of 50 ms is slowed down, and its path does not depend on the frames.
+    assert "50 times slower" in cast.notes and len(cast.clock) > 60
+    assert cast_of(mech, driven, speed=1.0).clock[-1] < 0.06
+    np.testing.assert_allclose(cast.actors[0].traces[0][:, 1:], 0.0, atol=1e-9)

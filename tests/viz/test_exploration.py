@@ -9,7 +9,7 @@ from repository import ROOT
 import jaxmbd as mbd
 from jaxmbd import suspension
 from jaxmbd.design import Between, Unknowns, Within
-from jaxmbd.observe import Configuration, Coordinate, Motion, Position, Sweep
+from jaxmbd.observe import Configuration, Coordinate, Motion, Position, Reaction, Sweep
 from jaxmbd.suspension import kinematics
 from jaxmbd.viz import Exploration
 from jaxmbd.viz.explorer.experiments import held_text, undriven, usual_experiment
@@ -254,6 +254,19 @@ def test_vectors_have_one_curve_for_each_component():
     assert list(live.about) == ["end/x", "end/y", "end/z"]
     found = live(np.zeros(len(live.unknowns))).curves
     np.testing.assert_allclose(found, sweep.trajectory(mech).curves["end"].T, rtol=1e-12)
+
+
+def test_components_that_are_zero_by_the_plane_have_no_curves():
+    mech = mbd.zoo.four_bar()  # in the plane xz, gravity in it
+    observed = {"end": Position("coupler", "B"), "moment": Reaction("A", "moment")}
+    observed |= {"angle": Coordinate("B"), "still": Position("crank", "A")}
+    sweep = Sweep({"A": [0.0, 0.1, 0.2]}, observed)
+    live = LiveCurves(Unknowns.of(mech, {"points/B": Within(0.01)}), sweep)
+    assert list(live.about) == ["end/x", "end/z", "moment/y", "angle", "still/x", "still/z"]
+    found, course = live(np.zeros(len(live.unknowns))).curves, sweep.trajectory(mech).curves
+    np.testing.assert_allclose(found[:2], course["end"][:, [0, 2]].T, rtol=1e-12)
+    np.testing.assert_allclose(found[2], course["moment"][:, 1], atol=1e-12)  # of a free pin
+    assert live.slopes(np.zeros(len(live.unknowns))).shape == (6, 3, len(live.unknowns))
 
 
 def test_a_pose_has_no_curves():

@@ -68,9 +68,9 @@ def load_usd(
     Rigid bodies need their mass, centre and principal inertias (MassAPI); densities are not read.
     Joints may close loops: those that are excluded from articulations are cut. Generic joints (D6)
     become the type that leaves the same axes free. Bodies that no joint holds float. Drives become
-    `Actuator`s, whose control is their target in SI units (a position, a velocity where there is no
-    stiffness, an effort where there is no damping either); PhysX's armatures and friction efforts
-    are read too.
+    actuators (`Actuator`), whose control is their target in SI units (a position, a velocity where
+    there is no stiffness, an effort where there is no damping either); PhysX's armatures and
+    friction efforts are read too.
 
     Units become SI, and a stage with y up is turned so that z is: (x, y, z) is then (x, −z, y).
     Joint frames that agree to the digits of single precision become one point and parallel axes;

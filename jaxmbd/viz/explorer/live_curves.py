@@ -26,6 +26,10 @@ from jaxmbd.model import Mechanism
 from jaxmbd.observe import REASONS, Experiment, Observable, Output, Reduced, status_text, stays_open
 from jaxmbd.suspension import RIG, AxleSweep, CornerSweep, number
 from jaxmbd.variables import shown
+from jaxmbd.viz.plane_view import normal_of_motion
+
+_ZERO = 1e-9
+"""Greatest part of a vector that is nothing."""
 
 
 class Response(NamedTuple):
@@ -145,6 +149,8 @@ class LiveCurves:
         self._outputs = experiment.declare(nominal).outputs
         self._compiled = jax.jit(lanes.jit(self._course))
         self._columns = jax.jit(lanes.vmap(self._column, in_axes=(None, None, 0)))
+        self._rows = self._telling(nominal)
+        self.about = {n: x for k, (n, x) in enumerate(self.about.items()) if k in self._rows}
 
     @property
     def places(self) -> np.ndarray:
@@ -166,6 +172,28 @@ class LiveCurves:
             else:
                 found[name] = about
         return found
+
+    def _telling(self, nominal: Mechanism) -> list[int]:
+        """Rows of the curves that are shown: not the components that are zero by the plane.
+
+        Of a mechanism that moves in a plane along two axes these are a position's or a force's
+        along the normal, a moment's or an angular velocity's in the plane, where they are zero at
+        every place.
+        """
+        names, normal = list(self.about), normal_of_motion(nominal)
+        vectors = [n[:-2] for n in names if n.endswith("/x") and n not in self.experiment.observe]
+        if not vectors or normal is None or np.max(np.abs(normal)) < 1.0 - _ZERO:
+            return list(range(len(names)))
+        start = np.zeros(len(self.unknowns)), self._placed(None)
+        greatest = np.max(np.abs(lanes.finished(self._compiled(*start))[0]), axis=1)
+        across, zero = "xyz"[int(np.argmax(np.abs(normal)))], set()
+        for vector in vectors:
+            turns = any(part in self.about[f"{vector}/x"].unit for part in ("rad", "N m"))
+            rows = {a: names.index(f"{vector}/{a}") for a in "xyz"}
+            largest = max(greatest[k] for k in rows.values())
+            still = [k for a, k in rows.items() if (a == across) != turns]
+            zero |= {k for k in still if greatest[k] <= _ZERO * largest}
+        return [k for k in range(len(names)) if k not in zero]
 
     def _course(self, x: Any, places: Any) -> tuple[Array, Array, Any]:
         """Curves (m, n), coordinates (n, nq), and how it ended."""
@@ -190,13 +218,13 @@ class LiveCurves:
         curves, q = np.array(curves, np.float64), np.array(q, np.float64)
         curves[:, ~np.all(np.isfinite(q), axis=1)] = np.nan
         status = Status(int(failure.status))
-        return Response(curves, q, status, self._trouble(status, failure))
+        return Response(curves[self._rows], q, status, self._trouble(status, failure))
 
     def slopes(self, x: np.ndarray, places: np.ndarray | None = None) -> np.ndarray:
         """Derivatives (m, n, k) of the curves by x; NaN where the design does not close."""
         x = np.asarray(x, np.float64)
         found = lanes.finished(self._columns(x, self._placed(places), np.eye(len(x))))
-        return np.moveaxis(np.asarray(found, np.float64), 0, -1)
+        return np.moveaxis(np.asarray(found, np.float64), 0, -1)[self._rows]
 
     def _trouble(self, status: Status, failure: Any) -> str:
         if status == Status.OK:
