@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.optimize import brentq
 
 from jaxmbd.analysis.all_assemblies import joint_places
 from jaxmbd.analysis.driven import spin_lines, spin_rows
@@ -179,6 +178,8 @@ class Curves:
                     raise ValueError("no point there")
                 found[s] = there
             return float(what(found[s]))
+
+        from scipy.optimize import brentq  # slow to import, needed here alone
 
         try:
             s: Any = brentq(value, 0.0, step, xtol=1e-14)
