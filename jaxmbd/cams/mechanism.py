@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxmbd.cams.followers import Follower
-from jaxmbd.model import GROUND, Body, Mechanism, Revolute
+import jax
+
+from jaxmbd.cams.followers import CamStatus, Follower
+from jaxmbd.model import GROUND, Body, Mechanism, Revolute, is_concrete
+from jaxmbd.plumbing import warn_user
 
 
 def cam_mechanism(
@@ -16,7 +19,8 @@ def cam_mechanism(
     Bodies "cam" and "follower"; joints "shaft", "guide" and "contact". The coordinate of "shaft" is
     the cam's angle in its sense of turning, that of "guide" the displacement [m or rad]. The
     contact holds both ways; where its force (`observe.ContactForce`) is negative, a real follower
-    would lift off.
+    would lift off. A cam that is undercut or out of the follower's reach is told by a warning: its
+    mechanism may move, but by another programme or through metal.
 
     Args:
         follower: the cam and its follower.
@@ -34,6 +38,9 @@ def cam_mechanism(
         >>> round(float(mbd.assemble(mech, known={"shaft": 0.75}).q[1]), 12)
         0.01
     """
+    if all(is_concrete(x) for x in jax.tree_util.tree_leaves(follower)):
+        if status := CamStatus(int(follower.status())):
+            warn_user(f"cam_mechanism: the cam is {status.name}; see status and least_base_radius")
     axis = (0.0, 0.0, follower.sense)
     joints = {"shaft": Revolute(GROUND, "cam", (0.0, 0.0, 0.0), axis)}
     return Mechanism(

@@ -35,7 +35,7 @@ def least_base_radius(
         n: how many cam angles are looked at, equally spaced.
 
     Raises:
-        ValueError: no base radius up to the largest is enough.
+        ValueError: no base radius up to the largest is enough; the pressure angle is none in rad.
 
     Example:
         >>> import numpy as np
@@ -44,6 +44,10 @@ def least_base_radius(
         >>> print(f"{least_base_radius(TranslatingFlat(lift, 0.05), radius=0.03):.6f}")
         0.020000
     """
+    if pressure_angle is not None and not 0.0 < pressure_angle < np.pi / 2.0:
+        raise ValueError(
+            f"least_base_radius: pressure_angle={pressure_angle!r} must lie between 0 and π/2 rad"
+        )
     limit = np.asarray(np.inf if pressure_angle is None else pressure_angle)
     least = np.asarray(radius, float)
     largest = 100.0 * float(follower.base_radius) if largest is None else largest

@@ -138,10 +138,12 @@ class Balance:
             where = ", ".join(f"{x:.4g}" for x in np.round(place, 9) + 0.0)
             rows.append((f"{name} [kg]", "", f"{mass:.4g} at ({where}) m"))
         own = tuple(f"bodies/{name}/" for name in self.weights)
-        before, found = self.optimum.before, self.optimum.values
-        others = [path for path in found if not path.startswith(own)]
-        rows += [(path, f"{before[path]:.4g}", f"{found[path]:.4g}") for path in others]
-        head = f"counterweights: {self.optimum.status}"
+        found = self.optimum
+        others = [path for path in found.values if not path.startswith(own)]
+        rows += [(x, f"{found.before[x]:.4g}", f"{found.values[x]:.4g}") for x in others]
+        head = f"counterweights: {found.status}"
+        if abs(found.objective - found.objective_before) <= 1e-9 * abs(found.objective_before):
+            head += ", but they change nothing of what has a share"
         return "\n".join(
             [head, "", text_table(("root mean squares, numbers", "before", "after"), rows)]
         )

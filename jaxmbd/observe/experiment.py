@@ -364,13 +364,21 @@ class Experiment:
 
 
 def called(experiment: Any, mech: Mechanism) -> dict[str, Array]:
-    """The outputs of an experiment, compiled where nothing is traced yet."""
+    """The outputs of an experiment, compiled where nothing is traced yet.
+
+    Raises:
+        ValueError: the experiment does not fit the mechanism, which is asked where it cannot run.
+    """
     if _is_traced(mech):
         return experiment.computed(mech)
     structure, numbers = experiment.split()
     if _is_traced(numbers):
         return experiment.computed(mech)
-    return _compiled("computed", structure, numbers, mech)
+    try:
+        return _compiled("computed", structure, numbers, mech)
+    except (AssertionError, AttributeError, LookupError, TypeError, ValueError):
+        experiment.check(mech)  # which names what is wrong
+        raise
 
 
 def _is_traced(x: Any) -> bool:

@@ -109,6 +109,10 @@ class Reaction(Observable):
     part: str = "force"
     axis: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.part not in ("force", "moment"):
+            raise ValueError(f"Reaction: part={self.part!r}; give 'force' or 'moment'")
+
     def value(self, at: Snapshot) -> Array:
         wrench = at.reactions[self.joint]
         return component(wrench[3:] if self.part == "force" else wrench[:3], self.axis)
@@ -120,8 +124,6 @@ class Reaction(Observable):
 
     def problems(self, mech: Mechanism) -> list[str]:
         found = unknown("joint", self.joint, [e.name for e in mech.structure.joints])
-        if self.part not in ("force", "moment"):
-            found.append(f"part={self.part!r}; give 'force' or 'moment'")
         return found + axis_problems(self.axis)
 
 

@@ -84,6 +84,16 @@ class Problem:
             for name in dict.fromkeys(points)
             if name not in self.nominal.points
         ]
+        problems += [
+            f"lengths: of {pair}: {limits!r}; give the least and a greatest that is not below it"
+            for pair, limits in self.lengths.items()
+            if not limits[0] <= limits[1]
+        ]
+        if not 0.0 <= self.least_transmission < 1.0:
+            problems.append(
+                f"least_transmission={self.least_transmission!r}; give an index from 0 to below 1: "
+                "the sine of a transmission angle of 30° is 0.5"
+            )
         for observable in self.within:
             problems += [f"within: {text}" for text in observable.problems(self.nominal)]
             if not problems and observable.about(self.nominal).dims:

@@ -342,3 +342,16 @@ def test_forces_differ_by_sizes_of_the_cam():
     exact = jax.jit(lambda x: jax.jvp(push, (x,), (dx,))[1])(x)
     difference = (push(x + step * dx) - push(x - step * dx)) / (2 * step)
     np.testing.assert_allclose(exact, difference, rtol=1e-6, atol=1e-5)
+
+
+def test_a_pressure_angle_in_degrees_is_refused():
+    lift = Programme([Rise(0.02, 1.5), Return(0.02, 1.5), Dwell()])
+    with pytest.raises(ValueError, match="must lie between 0 and π/2 rad"):
+        least_base_radius(TranslatingRoller(lift, 0.04, 0.01), pressure_angle=30.0)
+
+
+def test_a_mechanism_of_a_cam_out_of_reach_warns():
+    swing = Programme([Rise(2.9, 2.0), Return(2.9, 2.0), Dwell()])
+    cam = OscillatingRoller(swing, 0.03, 0.01, arm_length=0.08, centre_distance=0.1)
+    with pytest.warns(UserWarning, match="OUT_OF_REACH"):
+        cam_mechanism(cam, mbd.Body(1.0), mbd.Body(0.35, (0.06, 0.03, 0.0), 4e-4))

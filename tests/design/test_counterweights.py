@@ -126,3 +126,10 @@ def test_a_motion_that_fails_says_where(slider_crank):
     stuck = Driven({"T": constant_speed(30.0)}, np.linspace(0.0, 1.0, 5))
     with pytest.raises(ValueError, match="Driven fails at"):
         counterbalance(free, stuck, [Counterweight("crank", "O", 0.1, 1.0)])
+
+
+def test_weights_that_change_nothing_are_told(slider_crank):
+    """At constant speed a weight on the crank takes no part in its torque."""
+    weight = Counterweight("crank", "O", reach=(0.1, 0.1, 0.0), mass=5.0)
+    found = counterbalance(slider_crank, TURN, [weight], shares={"torque": 1.0})
+    assert "change nothing" in str(found)

@@ -432,3 +432,19 @@ def test_wrong_names_are_told(known, observe, told):
 def test_what_is_not_driven_has_no_effort():
     with pytest.raises(ValueError, match="not held here"):
         Driven({"crank": 0.1}, TIMES, {"x": HoldingEffort("rocker")})(four_bar())
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        (lambda: Reaction("X"), "there is no joint 'X'"),
+        (lambda: Reaction("O", axis="q"), "axis='q'"),
+        (lambda: mbd.observe.ContactForce("B"), "there is no contact 'B'"),
+        (lambda: mbd.observe.DriveEffort("O"), "there is no drive 'O'"),
+        (lambda: Reaction("O", "Force"), "part='Force'"),
+    ],
+)
+def test_a_call_says_what_does_not_fit(what, text):
+    mech = mbd.zoo.slider_crank()
+    with pytest.raises(ValueError, match=text):
+        Driven({"O": constant_speed(2.0)}, [0.0, 0.1], {"x": what()})(mech)

@@ -154,3 +154,16 @@ def test_what_cannot_be_done_is_told():
     problem = Problem(massless_four_bar(), task, vary, lengths={("A", "B"): (50.0, 60.0)})
     with pytest.raises(ValueError, match="no linkage keeps its conditions"):
         synthesize(problem, starts=8, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"least_transmission": 30.0}, "least_transmission=30.0; give an index"),
+        ({"lengths": {("A", "B"): (2.0, 1.0)}}, "a greatest that is not below it"),
+    ],
+)
+def test_limits_that_nothing_can_keep_are_refused(given, text):
+    task = PathGeneration("A", body="coupler", point="P", targets=[[1.0, 3.0], [1.4, 3.1]])
+    with pytest.raises(ValueError, match=text):
+        Problem(massless_four_bar(), task, {"points/*": Within(1.0)}, **given)
