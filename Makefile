@@ -91,8 +91,8 @@ design: $(VENV)/.installed-bench ## flatten bump steer by gradients, differences
 synthesis: $(VENV)/.installed-test ## find linkages for classical paths and a function; four minutes
 	$(BIN)/python -W ignore benchmarks/synthesis.py --json benchmarks/results/synthesis.json $(ARGS)
 
-published-synthesis: $(VENV)/.installed-test ## linkages against printed results, over 20 seeds; half an hour
-	$(BIN)/python -W ignore benchmarks/published_synthesis.py $(ARGS)
+published-synthesis: $(VENV)/.installed-test ## linkages against printed results, over 20 seeds; a quarter of an hour
+	$(BIN)/python -W ignore benchmarks/published_synthesis.py --json benchmarks/results/published_synthesis.json $(ARGS)
 
 gradients: $(VENV)/.installed-test ## gradients at dead centres, contacts, springs of no length; a minute
 	$(BIN)/python benchmarks/gradients.py --json benchmarks/results/gradients.json $(ARGS)
