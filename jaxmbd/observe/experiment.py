@@ -144,7 +144,7 @@ class Trajectory(NamedTuple):
     curves: dict[str, np.ndarray]
     status: int
     held_keys: tuple[Key, ...] | None = None
-    experiment: Any = None
+    experiment: Experiment | None = None
 
     __str__ = outline
 
