@@ -3,8 +3,8 @@
     python benchmarks/published_synthesis.py [--seeds 20] [--only NAME …] [--json FILE]
 
 Errors and defects are those of the followers of `synthesis_cases.published`, which share no code
-with the package. A seed succeeds if its linkage works and its error is at most the printed one; where the
-points were met exactly, at most a millionth.
+with the package. A seed succeeds if its linkage works and its error is at most the printed one;
+where the points were met exactly, at most a millionth.
 """
 
 from __future__ import annotations

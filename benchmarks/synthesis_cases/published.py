@@ -188,7 +188,7 @@ def _line(degrees: int) -> Problem:
 
 
 TURNED = 42.0, 48.0
-"""Where Chebyshev's crank is: from, off its dead centre, and how far to the upright coupler [deg]."""
+"""Chebyshev's crank, off its dead centre: from, and how far to the upright coupler [deg]."""
 
 
 def chebyshev() -> dict[str, complex]:
