@@ -13,7 +13,10 @@
   the 120° of the crank where it is straightest; crank's length, range and travel are kept, and
   the other points stay within 3 of his.
 
-What is printed of the last two are lengths; deviations are computed from them.
+- Klann's leg (Stephenson III), by the coordinates of US patent 6,260,862: its foot over the
+  half turn of the crank that is its stride; kept as Jansen's, other points within 0.1 of his.
+
+What is printed of the last three are lengths; deviations are computed from them.
 """
 
 from __future__ import annotations
@@ -99,16 +102,28 @@ def meeting(
     return a + span / long * (along + 1j * side * across), room
 
 
-def leg(points: dict[str, complex], inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Foot of Jansen's leg, and the least room of its triangles."""
-    at = {"A": points["A"] + 0j * inputs}
-    at["B"] = points["O"] + (points["B"] - points["O"]) * np.exp(1j * inputs)
+def followed(
+    chain: tuple[str, ...], points: dict[str, complex], inputs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Last point of a chain, and the least room of its triangles.
+
+    The chain begins with the crank's pivot and pin; of each triangle the third corner is moved by
+    the first two; points that nothing has moved are on the ground.
+    """
+    (pivot, pin), *triangles = chain
+    turned = points[pin] - points[pivot]
+    at = {name: x + 0j * inputs for name, x in points.items()}
+    at[pin] = points[pivot] + turned * np.exp(1j * inputs)
     rooms = []
-    for first, second, third in ("ABU", "ABL", "AUE", "ELF", "FLG"):
+    for first, second, third in triangles:
         corners = points[first], points[second], points[third]
         at[third], room = meeting(at[first], at[second], corners)
         rooms.append(room)
-    return at["G"], np.min(rooms, axis=0)
+    return at[triangles[-1][-1]], np.min(rooms, axis=0)
+
+
+leg = partial(followed, ("OB", "ABU", "ABL", "AUE", "ELF", "FLG"))
+walker = partial(followed, ("AB", "BDC", "BCE", "EGF", "EFP"))
 
 
 def judged(found: Synthesis, follower: Follower = path) -> tuple[dict[str, complex], bool]:
@@ -206,25 +221,65 @@ def _chebyshev() -> Problem:
     return _straight(FOUR, chebyshev(), vary, TURNED[1])
 
 
+def drawn(
+    points: dict[str, complex], triangles: list[tuple[str, float, float, float]]
+) -> dict[str, complex]:
+    """Points and the third corners of triangles, by two lengths and a side."""
+    at = dict(points)
+    for (first, second, third), near, far, side in triangles:
+        span = at[second] - at[first]
+        along = (near**2 - far**2 + abs(span) ** 2) / (2.0 * abs(span))
+        across = side * np.sqrt(near**2 - along**2)
+        at[third] = at[first] + span / abs(span) * (along + 1j * across)
+    return at
+
+
 STANCE = 303.0, 120.0
 """Where Jansen's foot is straightest over 120° of the crank: from, and how far [deg]."""
+STRIDE = (0.0, 180.0)
+"""The half turn of Klann's crank that moves the foot by 1.000: from, and how far [deg]."""
 
 
 def jansen() -> dict[str, complex]:
     """Jansen's leg at the begin of the stance, a pin for each pair of links."""
-    at = {"O": 0j, "A": -38.0 - 7.8j, "B": 15.0 * np.exp(1j * np.deg2rad(STANCE[0]))}
-
-    def over(first: str, second: str, near: float, far: float, side: float) -> complex:
-        span = at[second] - at[first]
-        along = (near**2 - far**2 + abs(span) ** 2) / (2.0 * abs(span))
-        return at[first] + span / abs(span) * (along + 1j * side * np.sqrt(near**2 - along**2))
-
-    at["U"], at["L"] = over("A", "B", 41.5, 50.0, 1.0), over("A", "B", 39.3, 61.9, -1.0)
-    at["E"] = over("A", "U", 40.1, 55.8, 1.0)
-    at["F"] = over("E", "L", 39.4, 36.7, -1.0)
-    at["G"] = over("F", "L", 65.7, 49.0, -1.0)
+    begin = {"O": 0j, "A": -38.0 - 7.8j, "B": 15.0 * np.exp(1j * np.deg2rad(STANCE[0]))}
+    at = drawn(
+        begin,
+        [
+            ("ABU", 41.5, 50.0, 1.0),
+            ("ABL", 39.3, 61.9, -1.0),
+            ("AUE", 40.1, 55.8, 1.0),
+            ("ELF", 39.4, 36.7, -1.0),
+            ("FLG", 65.7, 49.0, -1.0),
+        ],
+    )
     foot, _ = leg(at, np.deg2rad([0.0, STANCE[1]]))
     return at | {"Q": at["A"], "K": at["B"], "M": at["L"], "S": foot[0], "T": foot[1]}
+
+
+def klann() -> dict[str, complex]:
+    """Klann's leg at the begin of the stride, the crank's pivot at the origin."""
+    begin = {"A": 0j, "B": 0.268 * np.exp(1j * np.deg2rad(STRIDE[0]))}
+    begin |= {"D": -0.590 - 0.176j, "G": -0.233 + 0.616j}
+    at = drawn(
+        begin,
+        [
+            ("BDC", 0.590, 0.3206, -1.0),
+            ("BCE", 1.1051, 0.5221, -1.0),
+            ("EGF", 0.8966, 0.5177, 1.0),
+            ("EFP", 0.8966, 1.732, -1.0),
+        ],
+    )
+    foot, _ = walker(at, np.deg2rad([0.0, STRIDE[1]]))
+    return at | {"S": foot[0], "T": foot[1]}
+
+
+def _klann() -> Problem:
+    links = {"ground": "ADGST", "crank": "AB", "coupler": "BCE", "rocker": "CD"}
+    links |= {"leg": "EFP", "output": "FG"}
+    vary = {f"points/{name}": Within(0.1) for name in "CDEFGPST"}
+    options = {"body": "leg", "least_transmission": 0.005, "cut": None}
+    return _straight(links, klann(), vary, STRIDE[1], **options)
 
 
 def _jansen() -> Problem:
@@ -265,4 +320,12 @@ CASES["jansen"] = Published(
     partial(_across, follower=leg),
     8,
     leg,
+)
+CASES["klann"] = Published(
+    "foot of Klann's six-bar over 180° of the crank, lengths near his",
+    _klann,
+    (_across(klann(), np.deg2rad([0.0, STRIDE[1]]), walker), ACROSS),
+    partial(_across, follower=walker),
+    8,
+    walker,
 )
