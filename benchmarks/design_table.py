@@ -81,7 +81,7 @@ def printed(found: dict[str, Any]) -> list[str]:
         "their own: Norton's Hoeken linkages, Chebyshev's line, Klann's six-bar and Jansen's "
         "eight-bar, whose deviations follow from the printed numbers, and nine points that were "
         "met exactly. Ours makes the mean of power 16 of the deviations least, with no dead centre "
-        "on the way; the linkages found nearest to the nine points are close to one.",
+        "on the way.",
         "",
         *markdown(head, rows),
     ]
