@@ -2,9 +2,9 @@
 
     python benchmarks/published_synthesis.py [--seeds 20] [--only NAME …] [--json FILE]
 
-Errors and defects are those of `synthesis_cases.published.path`, which shares no code with the
-package. A seed succeeds if its linkage works and its error is at most the printed one; where the
-points were met exactly, at most a millionth.
+Errors and defects are those of the followers of `synthesis_cases.published`, which share no code
+with the package. A seed succeeds if its linkage works and its error is at most the printed one;
+where the points were met exactly, at most a millionth.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXACT = 1e-6
 
 def one(problem: Any, case: Any, seed: int, options: Any) -> dict[str, Any]:
     """One seed: the error, whether the linkage works, and seconds."""
-    from synthesis_cases.published import judged
+    from synthesis_cases.published import judged, path
 
     from jaxmbd.synthesis import synthesize
 
@@ -34,7 +34,7 @@ def one(problem: Any, case: Any, seed: int, options: Any) -> dict[str, Any]:
     except ValueError as error:
         return {"failed": str(error).splitlines()[0], "seconds": time.perf_counter() - began}
     seconds = time.perf_counter() - began
-    points, works = judged(found)
+    points, works = judged(found, case.follower or path)
     at = {name: [x.real, x.imag] for name, x in points.items()}
     error = case.error(points, found.inputs)
     return {"error": error, "works": works, "seconds": seconds, "points": at}

@@ -1,4 +1,4 @@
-"""Published problems of four-bars with printed results, and a follower that judges what is found.
+"""Published problems of linkages with printed results, and followers that judge what is found.
 
 - Nine points of an oval: the data of HomotopyContinuation.jl's example after C. W. Wampler,
   A. P. Morgan and A. J. Sommese, Complete solution of the nine-point path synthesis problem for
@@ -7,16 +7,27 @@
   the table of Hoeken linkages optimised for straightness: link ratios, travel over the crank's
   length, and the largest deviation across in percent of the travel; `hoeken` computes these from
   the ratios, to the digits that are printed, and more of them to compare with.
+- Chebyshev's straight line: ground 4, crank and rocker 5, coupler 2, its midpoint over 48° of the
+  crank to the upright coupler; crank's length, range and travel are kept.
+- Jansen's leg (eight links), by the lengths of T. Jansen, The Great Pretender (2007): its foot over
+  the 120° of the crank where it is straightest; crank's length, range and travel are kept, and
+  the other points stay within 3 of his.
+
+- Klann's leg (Stephenson III), by the coordinates of US patent 6,260,862: its foot over the
+  half turn of the crank that is its stride; kept as Jansen's, other points within 0.1 of his.
+
+What is printed of the last three are lengths; deviations are computed from them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmbd.design import Within
+from jaxmbd.design import MovedTogether, Within
 from jaxmbd.synthesis import (
     PathGeneration,
     Problem,
@@ -40,6 +51,9 @@ HOEKEN = {
 """Crank's range [deg] to ground, coupler and travel over the crank, and deviation [%], printed."""
 
 
+Follower = Callable[[dict[str, complex], np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
 class Published(NamedTuple):
     """A problem, and what was printed.
 
@@ -47,8 +61,9 @@ class Published(NamedTuple):
         text: in words.
         problem: without arguments, the `Problem`.
         printed: error that was printed, and its meaning.
-        error: ours, of hardpoints and inputs, by `path`.
+        error: ours, of hardpoints and inputs.
         starts: how many searches take.
+        follower: function of hardpoints and inputs to `path` or another such.
     """
 
     text: str
@@ -56,6 +71,7 @@ class Published(NamedTuple):
     printed: tuple[float, str]
     error: Callable[[dict[str, complex], np.ndarray], float]
     starts: int = 32
+    follower: Follower | None = None
 
 
 def path(points: dict[str, complex], inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,13 +88,51 @@ def path(points: dict[str, complex], inputs: np.ndarray) -> tuple[np.ndarray, np
     return pin + (p - b) * (end - pin) / (c - b), room
 
 
-def judged(found: Synthesis) -> tuple[dict[str, complex], bool]:
+def meeting(
+    a: np.ndarray, b: np.ndarray, arms: tuple[complex, complex, complex]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Third corner over moved a and b of a triangle drawn with these corners, and its room."""
+    first, second, third = arms
+    near, far, span = abs(third - first), abs(third - second), b - a
+    long = np.abs(span)
+    side = np.sign(np.imag(np.conj(second - first) * (third - first)))
+    along = (near**2 - far**2 + long**2) / (2.0 * long)
+    across = np.sqrt(np.maximum(near**2 - along**2, 0.0))
+    room = np.minimum(long - abs(near - far), near + far - long)
+    return a + span / long * (along + 1j * side * across), room
+
+
+def followed(
+    chain: tuple[str, ...], points: dict[str, complex], inputs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Last point of a chain, and the least room of its triangles.
+
+    The chain begins with the crank's pivot and pin; of each triangle the third corner is moved by
+    the first two; points that nothing has moved are on the ground.
+    """
+    (pivot, pin), *triangles = chain
+    turned = points[pin] - points[pivot]
+    at = {name: x + 0j * inputs for name, x in points.items()}
+    at[pin] = points[pivot] + turned * np.exp(1j * inputs)
+    rooms = []
+    for first, second, third in triangles:
+        corners = points[first], points[second], points[third]
+        at[third], room = meeting(at[first], at[second], corners)
+        rooms.append(room)
+    return at[triangles[-1][-1]], np.min(rooms, axis=0)
+
+
+leg = partial(followed, ("OB", "ABU", "ABL", "AUE", "ELF", "FLG"))
+walker = partial(followed, ("AB", "BDC", "BCE", "EGF", "EFP"))
+
+
+def judged(found: Synthesis, follower: Follower = path) -> tuple[dict[str, complex], bool]:
     """Hardpoints, and whether it works: one order, room between the circles all the way."""
     points = {n: complex(*np.asarray(x)) for n, x in found.mechanism.points.items()}
     steps = np.diff(found.inputs)
     ordered = bool(np.all(steps > 0.0) or np.all(steps < 0.0)) and np.ptp(found.inputs) < 2 * np.pi
     between = np.linspace(found.inputs[0], found.inputs[-1], 2001)
-    return points, ordered and bool(np.min(path(points, between)[1]) > 0.0)
+    return points, ordered and bool(np.min(follower(points, between)[1]) > 0.0)
 
 
 def hoeken(ground: float, coupler: float, degrees: float) -> tuple[float, float]:
@@ -99,9 +153,9 @@ def _missed(targets: Any) -> Callable[[dict[str, complex], np.ndarray], float]:
     return lambda points, inputs: float(np.max(np.abs(path(points, inputs)[0] - wanted)))
 
 
-def _across(points: dict[str, complex], inputs: np.ndarray) -> float:
+def _across(points: dict[str, complex], inputs: np.ndarray, follower: Follower = path) -> float:
     """Deviation across the line that fits best, in percent of the travel."""
-    at, _ = path(points, np.linspace(inputs[0], inputs[-1], 2001))
+    at, _ = follower(points, np.linspace(inputs[0], inputs[-1], 2001))
     plane = np.stack([np.real(at), np.imag(at)])
     line = np.linalg.svd((plane - plane.mean(axis=1, keepdims=True)).T)[2]
     along, across = line @ plane
@@ -115,23 +169,132 @@ def _nine() -> Problem:
     return Problem(massless_four_bar(drawn), task, vary)
 
 
-def _line(degrees: int) -> Problem:
-    """The crank has length one, the line is free; all else varies."""
-    _, _, travel, _ = HOEKEN[degrees]
-    angle = np.pi - np.deg2rad(degrees) / 2.0
-    points = {"A": (0, 0), "B": (np.cos(angle), np.sin(angle)), "C": (1.5, 2.5), "D": (2.5, 0)}
-    points |= {"P": (travel / 2, 5.0), "S": (travel / 2, 5.0), "T": (0, 5.0)}
-    links = {"ground": "ADST", "crank": "AB", "coupler": "BCP", "rocker": "CD"}
-    # Denser to the ends, where the largest deviations of a least sum of squares are.
+def _straight(
+    links: dict[str, str],
+    points: dict[str, complex],
+    vary: dict[str, Any],
+    degrees: float,
+    body: str = "coupler",
+    point: str = "P",
+    **options: Any,
+) -> Problem:
+    """The first link's crank is kept, the line from S to T is free; largest deviations count."""
+    at = {name: (x.real, x.imag) for name, x in points.items()}
+    # Denser to the ends, where the largest deviations are.
     inputs = np.deg2rad(degrees) * 0.5 * (1.0 - np.cos(np.linspace(0.0, np.pi, 25)))
     task = StraightLine(
-        "A", inputs, body="coupler", point="P", start="S",
-        end="T", length=travel, steady=False,
+        next(iter(links["crank"])), inputs, body=body, point=point, start="S", end="T",
+        length=abs(points["T"] - points["S"]), steady=False,
     )  # fmt: skip
+    linkage = massless_linkage(links, at, cut=options.pop("cut", ["C"]))
+    return Problem(linkage, task, vary, power=16.0, **options)
+
+
+FOUR = {"ground": "ADST", "crank": "AB", "coupler": "BCP", "rocker": "CD"}
+
+
+def _line(degrees: int) -> Problem:
+    _, _, travel, _ = HOEKEN[degrees]
+    pin = np.exp(1j * (np.pi - np.deg2rad(degrees) / 2.0))
+    points = {"A": 0j, "B": pin, "C": 1.5 + 2.5j, "D": 2.5 + 0j}
+    points |= {"P": travel / 2 + 5.0j, "S": travel / 2 + 5.0j, "T": -travel / 2 + 5.0j}
     vary = {f"points/{name}": Within(2.0) for name in "CDPST"}
-    return Problem(massless_linkage(links, points, cut=["C"]), task, vary, full_turn=True)
+    return _straight(FOUR, points, vary, degrees, full_turn=True)
 
 
+TURNED = 42.0, 48.0
+"""Chebyshev's crank, off its dead centre: from, and how far to the upright coupler [deg]."""
+
+
+def chebyshev() -> dict[str, complex]:
+    """Chebyshev's linkage at the begin of that range."""
+    middle = {"A": 0j, "B": 3 + 4j, "C": 1 + 4j, "D": 4 + 0j, "P": 2 + 4j}
+    start, degrees = TURNED
+    angles = np.deg2rad([start, start + degrees]) - np.arctan2(4.0, 3.0)
+    ends, _ = path(middle, angles)
+    pin = 5.0 * np.exp(1j * np.deg2rad(start))
+    return middle | {"B": pin, "C": 2.0 * ends[0] - pin, "P": ends[0], "S": ends[0], "T": ends[1]}
+
+
+def _chebyshev() -> Problem:
+    vary = {f"points/{name}": Within(1.0) for name in "CDPST"}
+    return _straight(FOUR, chebyshev(), vary, TURNED[1])
+
+
+def drawn(
+    points: dict[str, complex], triangles: list[tuple[str, float, float, float]]
+) -> dict[str, complex]:
+    """Points and the third corners of triangles, by two lengths and a side."""
+    at = dict(points)
+    for (first, second, third), near, far, side in triangles:
+        span = at[second] - at[first]
+        along = (near**2 - far**2 + abs(span) ** 2) / (2.0 * abs(span))
+        across = side * np.sqrt(near**2 - along**2)
+        at[third] = at[first] + span / abs(span) * (along + 1j * across)
+    return at
+
+
+STANCE = 303.0, 120.0
+"""Where Jansen's foot is straightest over 120° of the crank: from, and how far [deg]."""
+STRIDE = (0.0, 180.0)
+"""The half turn of Klann's crank that moves the foot by 1.000: from, and how far [deg]."""
+
+
+def jansen() -> dict[str, complex]:
+    """Jansen's leg at the begin of the stance, a pin for each pair of links."""
+    begin = {"O": 0j, "A": -38.0 - 7.8j, "B": 15.0 * np.exp(1j * np.deg2rad(STANCE[0]))}
+    at = drawn(
+        begin,
+        [
+            ("ABU", 41.5, 50.0, 1.0),
+            ("ABL", 39.3, 61.9, -1.0),
+            ("AUE", 40.1, 55.8, 1.0),
+            ("ELF", 39.4, 36.7, -1.0),
+            ("FLG", 65.7, 49.0, -1.0),
+        ],
+    )
+    foot, _ = leg(at, np.deg2rad([0.0, STANCE[1]]))
+    return at | {"Q": at["A"], "K": at["B"], "M": at["L"], "S": foot[0], "T": foot[1]}
+
+
+def klann() -> dict[str, complex]:
+    """Klann's leg at the begin of the stride, the crank's pivot at the origin."""
+    begin = {"A": 0j, "B": 0.268 * np.exp(1j * np.deg2rad(STRIDE[0]))}
+    begin |= {"D": -0.590 - 0.176j, "G": -0.233 + 0.616j}
+    at = drawn(
+        begin,
+        [
+            ("BDC", 0.590, 0.3206, -1.0),
+            ("BCE", 1.1051, 0.5221, -1.0),
+            ("EGF", 0.8966, 0.5177, 1.0),
+            ("EFP", 0.8966, 1.732, -1.0),
+        ],
+    )
+    foot, _ = walker(at, np.deg2rad([0.0, STRIDE[1]]))
+    return at | {"S": foot[0], "T": foot[1]}
+
+
+def _klann() -> Problem:
+    links = {"ground": "ADGST", "crank": "AB", "coupler": "BCE", "rocker": "CD"}
+    links |= {"leg": "EFP", "output": "FG"}
+    vary = {f"points/{name}": Within(0.1) for name in "CDEFGPST"}
+    options = {"body": "leg", "least_transmission": 0.005, "cut": None}
+    return _straight(links, klann(), vary, STRIDE[1], **options)
+
+
+def _jansen() -> Problem:
+    links = {"ground": "OAQST", "crank": "OBK", "bar": "BU", "upper": "AUE", "lower": "KL"}
+    links |= {"guide": "QM", "link": "EF", "foot": "LMFG"}
+    vary: dict[str, Any] = {f"points/{name}": Within(3.0) for name in "UEFGST"}
+    for first, second in ("AQ", "LM"):
+        for axis in "xy":
+            both = [f"points/{first}/{axis}", f"points/{second}/{axis}"]
+            vary[f"{first}{axis}"] = MovedTogether(both, Within(3.0))
+    options = {"body": "foot", "point": "G", "least_transmission": 0.005, "cut": None}
+    return _straight(links, jansen(), vary, STANCE[1], **options)
+
+
+ACROSS = "deviation across the line [% of the travel]"
 EXACT = (0.0, "largest distance from a point; met exactly")
 CASES = {
     "nine": Published("nine points of an oval", _nine, EXACT, _missed(NINE), 256),
@@ -139,8 +302,30 @@ CASES = {
     f"line_{degrees}": Published(
         f"straight line over {degrees}° of the crank",
         lambda degrees=degrees: _line(degrees),
-        (hoeken(*numbers[:2], degrees)[1], "deviation across the line [% of the travel]"),
+        (hoeken(*numbers[:2], degrees)[1], ACROSS),
         _across,
     )
     for degrees, numbers in HOEKEN.items()
 }
+CASES["chebyshev"] = Published(
+    "Chebyshev's straight line, 4 : 5 : 2",
+    _chebyshev,
+    (_across(chebyshev(), np.deg2rad([0.0, TURNED[1]])), ACROSS),
+    _across,
+)
+CASES["jansen"] = Published(
+    "foot of Jansen's leg over 120° of the crank, lengths near his",
+    _jansen,
+    (_across(jansen(), np.deg2rad([0.0, STANCE[1]]), leg), ACROSS),
+    partial(_across, follower=leg),
+    8,
+    leg,
+)
+CASES["klann"] = Published(
+    "foot of Klann's six-bar over 180° of the crank, lengths near his",
+    _klann,
+    (_across(klann(), np.deg2rad([0.0, STRIDE[1]]), walker), ACROSS),
+    partial(_across, follower=walker),
+    8,
+    walker,
+)

@@ -214,7 +214,8 @@ class Synthesis:
         mechanism: the linkage, drawn at the first position.
         values: name to number in SI units.
         inputs: the input at each position, from the first (n,) [rad, m].
-        error: squared errors at the positions, summed [m², rad²].
+        error: squared errors at the positions, summed [m², rad²]; with another `Problem.power`
+            than 2, as many squares of their power mean.
         kkt: residual of the Karush-Kuhn-Tucker conditions, relative to the gradient at the start
             from which the search came.
         defects: of order, branch, circuit and rotation, found by following the linkage.
@@ -245,7 +246,7 @@ class Synthesis:
 
     @property
     def root_mean_square(self) -> float:
-        """Of the errors at the positions [m, rad]."""
+        """Of the errors at the positions [m, rad]; with another `Problem.power`, that mean."""
         return float(np.sqrt(self.error / self.problem.positions))
 
     @property
@@ -264,10 +265,12 @@ class Synthesis:
 
     def __str__(self) -> str:
         at = ", ".join(f"{x:.5g}" for x in self.inputs)
+        power = self.problem.power
+        mean = "root mean square" if power == 2.0 else f"mean of power {power:g}"
         rows = [f"  {name} = {x:.8g}" for name, x in self.values.items()]
         return "\n".join(
             [
-                f"synthesis: error {self.root_mean_square:.4g} (root mean square of "
+                f"synthesis: error {self.root_mean_square:.4g} ({mean} of "
                 f"{self.problem.positions} positions), KKT residual {self.kkt:.1e}",
                 str(self.defects),
                 f"{len(self.errors)} starts in {self.seconds[0]:.1f} s: "
@@ -477,7 +480,7 @@ def outputs_of(problem: Problem, z: Array) -> dict[str, Array]:
     inputs = problem.inputs(z)
     found = follow(mech, problem.task.input, inputs[: problem.positions])
     whole = course(mech, problem.task.input, problem.reach(z))
-    error = problem.squared_error(mech, found.q)
+    error = problem.power_mean(mech, found.q)
     closed = jnp.all(found.closed) & whole.closed
     kept = {"kept": problem.margins(z)}
     if problem.least_margin is not None or problem.within:

@@ -1,8 +1,18 @@
-"""The published straight lines are what is printed of them, by the follower that judges ours."""
+"""The published linkages do what is printed of them, by the followers that judge ours."""
 
 import numpy as np
 import pytest
-from synthesis_cases.published import HOEKEN, hoeken, path
+from synthesis_cases.published import (
+    HOEKEN,
+    TURNED,
+    chebyshev,
+    hoeken,
+    jansen,
+    klann,
+    leg,
+    path,
+    walker,
+)
 
 
 @pytest.mark.parametrize("degrees", HOEKEN)
@@ -16,3 +26,16 @@ def test_the_follower_tells_what_does_not_close():
     points = {"A": 0j, "B": 1j, "C": 2.0 + 1.5j, "D": 4.0 + 0j, "P": 1.0 + 2j}
     _, room = path(points, np.linspace(0.0, 2.0 * np.pi, 181))
     assert room[0] > 0.0 > room.min()  # at 4 + 1 the two links are too short
+
+
+def test_lines_and_feet_are_where_they_are_known_to_be():
+    """Chebyshev's line in its middle and at its end, Klann's stride; the legs lift their feet."""
+    line, foot = chebyshev(), klann()
+    middle = np.arctan2(4.0, 3.0) - np.angle(line["B"])
+    at, room = path(line, np.array([middle, np.deg2rad(TURNED[1])]))
+    assert np.allclose(at, [2.0 + 4.0j, 4.0j], atol=1e-12) and np.all(room > 0.0)
+    assert abs(foot["T"] - foot["S"]) == pytest.approx(1.0, abs=1e-4)
+    turn = np.deg2rad(np.arange(0.0, 360.0, 10.0))
+    (step, clear), (lift, wide) = leg(jansen(), turn), walker(foot, turn)
+    assert np.min(clear) > 0.0 and np.min(wide) > 0.0
+    assert np.ptp(np.imag(step)) > 15.0 and np.ptp(np.imag(lift)) > 0.4

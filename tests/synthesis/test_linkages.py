@@ -198,6 +198,18 @@ def test_errors_of_tasks_on_a_known_linkage():
     assert float(rocker.error(m, rocker.rows[1])[0]) == pytest.approx(float(q_d) - 0.3)
 
 
+@pytest.mark.parametrize("power", [2.0, 16.0])
+def test_the_mean_of_the_errors_has_its_power(power):
+    linkage = massless_four_bar(drawn((4.0, 1.0, 3.0, 2.5)))
+    task = PathGeneration("A", [0, 0.5], body="coupler", point="P", targets=[[0, 0], [1.0, 2.0]])
+    q = follow(linkage, "A", task.inputs).q
+    points = [np.asarray(mbd.point_position(linkage, x, "coupler", "P"))[:2] for x in q]
+    errors = np.linalg.norm(points - task.rows, axis=1) / task.size
+    mean = np.mean(errors**power) ** (1.0 / power)
+    problem = Problem(linkage, task, {"points/P": Within(0.1)}, power=power)
+    assert float(problem.power_mean(linkage, q)) == pytest.approx(2.0 * mean**2, rel=1e-12)
+
+
 def vars_of(task):
     return {"body": task.body, "point": task.point, "targets": task.targets}
 
@@ -212,6 +224,9 @@ def test_problems_are_told_at_once():
         Problem(linkage, task, {"points/*": 1})
     with pytest.raises(ValueError, match="direction=2"):
         PathGeneration("A", direction=2)
+    with pytest.raises(ValueError, match="power=1"):
+        task = PathGeneration("A", body="coupler", point="P", targets=[[0, 0], [1, 1]])
+        Problem(linkage, task, {"points/*": Within(1.0)}, power=1.0)
 
 
 @dataclass(frozen=True, eq=False)
