@@ -215,7 +215,7 @@ class Problem:
         return self._summed(mech, q, 2.0)
 
     def power_mean(self, mech: Mechanism, q: Array) -> Array:
-        """The same from the mean of the errors to the `power` p: n (Σ |e|ᵖ / n)^(2/p)."""
+        """The same from the mean of the errors to the `power` p: ``n (Σ |e|ᵖ / n)^(2/p)``."""
         if self.power == 2.0:
             return self.squared_error(mech, q)
         mean = self._summed(mech, q, self.power) / self.positions
