@@ -20,7 +20,7 @@ from jaxmbd.cli.common import (
     refuse_to_replace,
     set_up_jax,
 )
-from jaxmbd.cli.view_commands import trace
+from jaxmbd.cli.view_commands import add_range_and_traces
 
 _FORMATS = (".svg", ".pdf", ".png", ".dxf")
 
@@ -56,20 +56,7 @@ def add(commands: Any) -> None:
         "plane in which the mechanism moves)",
     )
     parser.add_argument("--over", metavar="JOINT", help="the joint that is moved for --trace")
-    parser.add_argument(
-        "--range",
-        nargs=2,
-        metavar=("FROM", "TO"),
-        help="of that joint, with units as '-40 deg' '30 mm'",
-    )
-    parser.add_argument(
-        "--trace",
-        action="append",
-        default=[],
-        type=trace,
-        metavar="BODY:POINT",
-        help="draw the path of a named point; may be repeated",
-    )
+    add_range_and_traces(parser)
     parser.add_argument("--no-names", action="store_true", help="write no names")
     parser.add_argument(
         "--unit", choices=("mm", "m", "in"), default="mm", help="of a .dxf (default mm)"

@@ -58,22 +58,9 @@ def _add_view(commands: Any) -> None:
     motion.add_argument("--time", type=float, metavar="SECONDS", help="move freely, from rest")
     motion.add_argument("--still", action="store_true", help="the assembled pose only")
     parser.add_argument("--state", metavar="NAME", help="an imported model's keyframe, or start")
-    parser.add_argument(
-        "--range",
-        nargs=2,
-        metavar=("FROM", "TO"),
-        help="of the joint that is moved, with units as '-40 deg' '30 mm'",
-    )
+    add_range_and_traces(parser)
     parser.add_argument(
         "--step", type=float, default=_STEP, help="of the free motion [s] (default %(default)g)"
-    )
-    parser.add_argument(
-        "--trace",
-        action="append",
-        default=[],
-        type=trace,
-        metavar="BODY:POINT",
-        help="draw the path of a named point; may be repeated",
     )
     parser.add_argument(
         "--arrows",
@@ -95,6 +82,24 @@ def _add_view(commands: Any) -> None:
         help="write .html, .mp4, .gif, .png, .svg or .pdf; without it the browser shows the page",
     )
     add_overwrite(parser)
+
+
+def add_range_and_traces(parser: argparse.ArgumentParser) -> None:
+    """The options of a motion that is shown: how far a joint moves, and paths of points."""
+    parser.add_argument(
+        "--range",
+        nargs=2,
+        metavar=("FROM", "TO"),
+        help="of the joint that is moved, with units as '-40 deg' '30 mm'",
+    )
+    parser.add_argument(
+        "--trace",
+        action="append",
+        default=[],
+        type=trace,
+        metavar="BODY:POINT",
+        help="draw the path of a named point; may be repeated",
+    )
 
 
 def trace(text: str) -> tuple[str, str]:

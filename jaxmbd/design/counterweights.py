@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmbd.analysis import Status
 from jaxmbd.design.minimization import minimize
 from jaxmbd.design.optimum import Optimum, failure_of
 from jaxmbd.design.unknowns import Between, Vary
@@ -249,7 +250,7 @@ def _observed(mech: Mechanism, motion: Driven, about: Any) -> dict[str, Any]:
 
 
 def _numbers(seen: Driven, mech: Mechanism) -> dict[str, float]:
-    if failure := failure_of(seen, mech):
-        raise ValueError(f"counterbalance: {failure}")
     found = seen(mech)
+    if int(found["status"]) != Status.OK:
+        raise ValueError(f"counterbalance: {failure_of(seen, mech)}")
     return {name: float(found[name]) for name in seen.observe}

@@ -147,9 +147,7 @@ class AxialForce(Observable):
     rod: str
 
     def value(self, at: Snapshot) -> Array:
-        rows = at.motion.top.layout[self.rod].rows
-        assert rows is not None
-        return -at.lam[rows][0]
+        return -at.effort(self.rod)
 
     def about(self, mech: Mechanism) -> Output:
         return Output("N", f"axial force of {self.rod}, positive in tension")
@@ -179,9 +177,7 @@ class ContactForce(Observable):
     joint: str
 
     def value(self, at: Snapshot) -> Array:
-        rows = at.motion.top.layout[self.joint].rows
-        assert rows is not None
-        return at.lam[rows][0]
+        return at.effort(self.joint)
 
     def about(self, mech: Mechanism) -> Output:
         return Output("N", f"push of {self.joint}, positive where it presses")

@@ -124,7 +124,7 @@ class Snapshot:
         return reactions_and_friction(m, self.accelerations, lam, self.inputs)[0]
 
     def effort(self, name: str) -> Array:
-        """Effort of a drive or a coupling of the mechanism [N·m or N]."""
+        """Effort of a drive, a coupling or a joint of one row [N·m or N]."""
         rows = self.motion.top.layout[name].rows
         assert rows is not None
         return self.lam[rows][0]
