@@ -23,6 +23,7 @@ LEFT_OUT = {
     "five_point": {"massless bodies", "forces of type Tyre"},
     "macpherson_steering": {"drives", "forces of type PacejkaTyre"},
     "rsrrp": {"torques with a law of their own"},
+    "scissors": {"cut joints of type PointOnLine"},  # along a line in the plane of motion
 }
 ROBOTS = ROOT / "tests" / "data" / "models"
 CUT_ELSEWHERE = {"quick_return", "rssr_revolutes"}
