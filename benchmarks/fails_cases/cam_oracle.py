@@ -83,6 +83,14 @@ def profile(z: Sizes, theta: np.ndarray) -> np.ndarray:
     return turned(contact(z, theta)[0], (1.0 if z.clockwise else -1.0) * theta)
 
 
+def turns_back(z: Sizes, theta: np.ndarray) -> bool:
+    """Whether the profile runs backwards anywhere between angles (n,), so that it is cut off."""
+    sense = -1.0 if z.clockwise else 1.0
+    n = turned(contact(z, theta)[1], -sense * theta)
+    steps = np.diff(profile(z, theta), axis=0)
+    return bool(np.any(sense * cross(n[:-1], steps) > 0.0))
+
+
 def clearances(z: Sizes, theta: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Distance (n, m) of points (m, 2) of the cam from the follower at every angle (n,)."""
     back = (1.0 if z.clockwise else -1.0) * theta

@@ -17,7 +17,7 @@ from jaxmbd import cams
 from jaxmbd.observe import ContactForce, Driven, constant_speed
 
 _ENVELOPE = "envelope of the follower's places, in complex numbers"
-_OVERLAP = "whether the follower overlaps the profile in any of its places"
+_OVERLAP = "whether the follower overlaps the profile or the envelope runs backwards"
 KINDS = ("TranslatingRoller", "TranslatingFlat", "OscillatingRoller", "OscillatingFlat")
 NUMBERS = {
     **{f"cams.{kind}.geometry": _ENVELOPE for kind in KINDS},
@@ -34,6 +34,7 @@ NUMBERS = {
 PER_CAM = 30
 MOST = 16
 ANGLES = np.arange(360) * (2 * np.pi / 360)
+FINE = np.arange(100_000) * (2 * np.pi / 100_000)
 SPEED, MASS, COM, INERTIA = 20.0, 0.4, np.array([0.02, 0.1]), 3e-4
 GRAVITY = np.array([0.5, -9.81])
 STILL = (1.0, np.zeros(2))
@@ -110,7 +111,7 @@ def of_shape(z: Sizes, said: str) -> Iterator[Judged]:
     depth, status = overlap(z), one.status()
     if not 1e-13 < depth < 1e-7:  # else a matter of the angles between those looked at
         sound = status == cams.CamStatus.OK
-        fine = sound == (depth <= 1e-13)
+        fine = sound == (depth <= 1e-13 and not oracle.turns_back(z, FINE))
         outcome = (RIGHT if sound else FLAGGED) if fine else WRONG
         yield Judged(f"{number}.status", outcome, 0.0 if fine else math.inf, said)
     if status == cams.CamStatus.OK:
@@ -154,7 +155,11 @@ def of_sizes(z: Sizes, said: str) -> Iterator[Judged]:
         outcome = RIGHT if free else WRONG
         yield Judged("cams.largest_roller_radius", outcome, 0.0 if free else math.inf, said)
     if z.kind == "TranslatingFlat":
-        s, s2 = (oracle.displacement(ANGLES, z.height, k) for k in (0, 2))
-        found = cams.least_base_radius(one, radius=0.01)
-        want = np.max(0.01 - s - s2)
+
+        def need(theta: np.ndarray) -> np.ndarray:
+            s, s2 = (oracle.displacement(theta, z.height, k) for k in (0, 2))
+            return 0.01 - s - s2
+
+        near = FINE[np.argmax(need(FINE))] + np.linspace(-FINE[1], FINE[1], 2001)
+        found, want = cams.least_base_radius(one, radius=0.01), np.max(need(near))
         yield compare("cams.least_base_radius", found, want, limit=1e-9, detail=said)

@@ -13,6 +13,7 @@ Uicker, G. R. Pennock, J. E. Shigley, Theory of Machines and Mechanisms (4th ed.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmbd.cams.critical_angles import angles_over_turn, with_peaks
 from jaxmbd.cams.programme import TURN, PeriodicProgramme, ProgrammeRates, floating
 from jaxmbd.lanes import host_jit
 from jaxmbd.model import (
@@ -64,6 +66,14 @@ class CamGeometry(NamedTuple):
     pressure_angle: Array
     profile_radius: Array
     pitch_radius: Array
+
+
+class _Seen(NamedTuple):
+    """A cam at some of its angles (n,) [rad]."""
+
+    angle: Array
+    rates: ProgrammeRates
+    shape: CamGeometry
 
 
 class CamStatus(IntEnum):
@@ -148,13 +158,31 @@ class Follower(Part):
         curve, a flat face's profile must be convex, and in no position does the follower overlap
         the profile of another.
 
-        Args:
-            n: cam angles that are looked at, equally spaced.
-        """
-        return _status(self, jnp.arange(n) * (TURN / n))
+        Looked at are equal steps of the turn, angles within each segment of the programme, and
+        angles that close in on the sharpest place of the profile.
 
-    def _judged(self, angle: Array, rates: ProgrammeRates, shape: CamGeometry) -> Array:
-        """`status`, of a geometry at cam angles over a turn."""
+        Args:
+            n: how many equal steps.
+        """
+        return _status(self, n)
+
+    def _seen(self, n: int, *measures: Callable[[CamGeometry], Array]) -> _Seen:
+        """The cam over a turn, at its sharpest place, and where further measures are greatest."""
+
+        def look(angle: Array) -> _Seen:
+            rates = self.programme.rates(angle)
+            return _Seen(angle, rates, self._geometry_at(angle, rates))
+
+        every = [lambda x, m=m: m(x.shape) for m in (self._sharpness, *measures)]
+        return with_peaks(look, every, angles_over_turn(self.programme._breaks(), n))
+
+    @abstractmethod
+    def _sharpness(self, shape: CamGeometry) -> Array:
+        """What is greatest where the radius of curvature of a convex profile is least."""
+
+    def _judged(self, seen: _Seen) -> Array:
+        """`status`, by what is seen of it."""
+        angle, rates, shape = seen
         size = jnp.max(jnp.abs(shape.profile))
         apart = self._clearance(angle, rates, shape.profile)
         sound = jnp.all(apart >= -100.0 * jnp.finfo(apart.dtype).eps * size)
@@ -189,9 +217,8 @@ def _geometry(follower: Follower, angle: Array) -> CamGeometry:
 
 
 @host_jit
-def _status(follower: Follower, angle: Array) -> Array:
-    rates = follower.programme.rates(angle)
-    return follower._judged(angle, rates, follower._geometry_at(angle, rates))
+def _status(follower: Follower, n: int) -> Array:
+    return follower._judged(follower._seen(n))
 
 
 class Roller(Follower):
@@ -247,6 +274,10 @@ class Roller(Follower):
     def _cut_off(self, shape: CamGeometry) -> Array:
         """Where the envelope of the follower has turned back, so that the cam is cut off there."""
         return (shape.pitch_radius > 0.0) & (shape.profile_radius <= 0.0)
+
+    def _sharpness(self, shape: CamGeometry) -> Array:
+        """Curvature of the pitch curve [1/m]."""
+        return 1.0 / shape.pitch_radius
 
     def contact_joint(self) -> Joint:
         """The joint from the body "cam" to the body "follower"."""
@@ -411,6 +442,10 @@ class Flat(Follower):
     def _cut_off(self, shape: CamGeometry) -> Array:
         """Where the envelope of the follower has turned back, so that the cam is cut off there."""
         return shape.profile_radius <= 0.0
+
+    def _sharpness(self, shape: CamGeometry) -> Array:
+        """The radius itself [m] with its sign turned, for it passes through zero."""
+        return -shape.profile_radius
 
     def contact_joint(self) -> Joint:
         """The joint from the body "cam" to the body "follower"."""
