@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.cams.followers import CamStatus, Follower, Roller
+from jaxmbd.cams.base import CamStatus, Follower
+from jaxmbd.cams.followers import Roller
 from jaxmbd.lanes import host_jit
 
 
