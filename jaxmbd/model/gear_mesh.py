@@ -91,7 +91,7 @@ class GearMesh(BaseCoupling):
 
     Attributes:
         joint_a, joint_b: names of the two joints, each a `Revolute`; they stay in the tree.
-        teeth_a, teeth_b: numbers of teeth; of a worm that of its threads.
+        teeth_a, teeth_b: numbers of teeth, which are whole; of a worm that of its threads.
         kind: "external" or "internal" (parallel axes, the ring being the one with more teeth),
             "bevel" (axes that meet), "worm" (axes that cross: a worm and its wheel, or two helical
             gears).
@@ -147,7 +147,7 @@ class GearMesh(BaseCoupling):
 
     def placed(self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]) -> PlacedMesh:
         """Signs of the ratios, and the pitch point."""
-        roles = _roles(self, joints)
+        roles = mesh_roles(self, joints)
         pitch = _pitch(self, joints, drawn)
         rates = [_rate_at(joints[name], drawn, pitch) for name, _ in self.terms]
         teeth = [self.teeth_a] * (len(rates) - 1) + [self.teeth_b]
@@ -168,7 +168,7 @@ class GearMesh(BaseCoupling):
         if wrong:
             return [f"{wrong} must be Revolute joints, for gears turn about fixed axes"]
         try:
-            _roles(self, joints)
+            mesh_roles(self, joints)
         except ValueError as error:
             return [str(error)]
         return _number_problems(self)
@@ -232,7 +232,7 @@ class PlacedMesh(BaseCoupling):
         return [Load(self.gear_b, x, force, none), Load(self.gear_a, x, -force, none)]
 
 
-class _Roles(NamedTuple):
+class Roles(NamedTuple):
     """The bodies of a mesh, and whether q of each term turns them about +axis (1) or −axis (−1).
 
     That of joint b turns gear b relative to the carrier, all others turn gear a relative to it.
@@ -244,7 +244,12 @@ class _Roles(NamedTuple):
     senses: tuple[float, ...]
 
 
-def _roles(mesh: GearMesh, joints: Mapping[str, Any]) -> _Roles:
+def mesh_roles(mesh: GearMesh, joints: Mapping[str, Any]) -> Roles:
+    """Who is who in a mesh.
+
+    Raises:
+        ValueError: the joints carry no two gears of one carrier.
+    """
     a, b = joints[mesh.joint_a], joints[mesh.joint_b]
     if mesh.carrier is None:
         carrier = _common(mesh.joint_a, mesh.joint_b, joints)
@@ -264,7 +269,7 @@ def _roles(mesh: GearMesh, joints: Mapping[str, Any]) -> _Roles:
     if gear_a in (gear_b, carrier):
         raise ValueError(f"'{gear_a}' would be in mesh with itself; name the joints of two gears")
     senses = tuple(1.0 if body == j.b else -1.0 for j, body in [*turned, (b, gear_b)])
-    return _Roles(gear_a, gear_b, carrier, senses)
+    return Roles(gear_a, gear_b, carrier, senses)
 
 
 def _common(first: str, second: str, joints: Mapping[str, Any]) -> str:
@@ -302,7 +307,7 @@ class Pitch(NamedTuple):
     across: Array
 
 
-def _axis(joint: Any, drawn: Callable[[Any], Array]) -> tuple[Array, Array]:
+def gear_axis(joint: Any, drawn: Callable[[Any], Array]) -> tuple[Array, Array]:
     """Unit vector along an axis, and a point on it."""
     x = jnp.asarray(drawn(joint.point_a))
     return jnp.asarray(joint.bearing_axis(), x.dtype), x
@@ -310,13 +315,13 @@ def _axis(joint: Any, drawn: Callable[[Any], Array]) -> tuple[Array, Array]:
 
 def _rate_at(joint: Any, drawn: Callable[[Any], Array], pitch: Pitch) -> Array:
     """Velocity along `across` of the pitch point, for a unit speed of the joint [m]."""
-    u, x = _axis(joint, drawn)
+    u, x = gear_axis(joint, drawn)
     return pitch.across @ cross(u, pitch.point - x)
 
 
 def _pitch(mesh: GearMesh, joints: Mapping[str, Any], drawn: Callable[[Any], Array]) -> Pitch:
-    a = _axis(joints[mesh.joint_a], drawn)
-    b = _axis(joints[mesh.joint_b], drawn)
+    a = gear_axis(joints[mesh.joint_a], drawn)
+    b = gear_axis(joints[mesh.joint_b], drawn)
     at = a[1] if mesh.at is None else jnp.asarray(drawn(mesh.at))
     if mesh.kind == "bevel":
         x, l, e = _on_cones(mesh, a, b, at)  # noqa: E741
@@ -382,6 +387,8 @@ def _number_problems(mesh: GearMesh) -> list[str]:
         x = getattr(mesh, name)
         if x is not None and is_concrete(x) and not x > 0.0:
             found.append(f"{name} is {float(x):g}; it must be positive")
+        elif x is not None and is_concrete(x) and name != "module" and x != np.round(x):
+            found.append(f"{name} is {float(x):g}; give a whole number")
     for name in ("pressure_angle", "helix"):
         x = getattr(mesh, name)
         if is_concrete(x) and not abs(x) < np.pi / 2:
@@ -398,10 +405,10 @@ def _axis_problems(
     mesh: GearMesh, joints: Mapping[str, Any], drawn: Callable[[Any], Array]
 ) -> list[str]:
     """Axes that are not as the kind of pair needs them, or not as far apart as the module says."""
-    a, b = (_axis(joints[n], drawn) for n in (mesh.joint_a, mesh.joint_b))
+    a, b = (gear_axis(joints[n], drawn) for n in (mesh.joint_a, mesh.joint_b))
     names, angle = f"'{mesh.joint_a}' and '{mesh.joint_b}'", _angle(a, b)
     if mesh.carrier is not None:
-        arm = _axis(joints[mesh.carrier], drawn)
+        arm = gear_axis(joints[mesh.carrier], drawn)
         apart = _length(cross(a[0], arm[1] - a[1]))
         if _angle(a, arm) > MISDRAWN or apart > MISDRAWN * _length(b[1] - a[1]):
             return [
@@ -437,7 +444,7 @@ def _axis_problems(
 def _module_problems(
     mesh: GearMesh, joints: Mapping[str, Any], drawn: Callable[[Any], Array], distance: float
 ) -> list[str]:
-    a, b = (_axis(joints[n], drawn) for n in (mesh.joint_a, mesh.joint_b))
+    a, b = (gear_axis(joints[n], drawn) for n in (mesh.joint_a, mesh.joint_b))
     what, cure = f"the axes of '{mesh.joint_a}' and '{mesh.joint_b}' are", "move an axis"
     teeth = (mesh.teeth_a + mesh.teeth_b) / np.cos(mesh.helix)
     if mesh.kind == "internal":
