@@ -181,23 +181,26 @@ class GearMesh(BaseCoupling):
 
 
 class PlacedMesh(BaseCoupling):
-    """A gear mesh with what follows from the drawing.
+    """A gear mesh, or a pinion with its rack as gear b, with what follows from the drawing.
 
     Attributes:
-        mesh: the description.
-        factors: (n,) of the coordinates in its condition, that of `joint_b` being one.
-        lever: of the tangential force about gear b's axis [m], with the sense of q_b.
+        mesh: the description, with `terms`, `pressure_angle` and `helix`.
+        factors: (n,) of the coordinates in its condition, that of the last joint being one.
+        lever: effort λ along the last coordinate for a tangential force of one, with its sense [m];
+            of a rack a number.
         pitch: the pitch point, as drawn.
         gear_a, gear_b, carrier: names of the bodies.
+        offset: of the condition [rad or m].
     """
 
-    mesh: GearMesh
+    mesh: Any
     factors: Array
     lever: Array
     pitch: Pitch
     gear_a: str = eqx.field(static=True)
     gear_b: str = eqx.field(static=True)
     carrier: str = eqx.field(static=True)
+    offset: Any = eqx.field(default=0.0, kw_only=True)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -205,8 +208,8 @@ class PlacedMesh(BaseCoupling):
         return self.mesh.terms
 
     def condition(self, q: Array) -> Array:
-        """``factors · q``: q_b, plus q_a (and the carrier's angle) times a ratio of teeth."""
-        return self.factors @ q
+        """``factors · q − offset``: q_b, plus q_a (and the carrier's angle) times a ratio."""
+        return self.factors @ q - self.offset
 
     def slope(self, q: Array) -> Array:
         """`factors`."""
@@ -252,27 +255,27 @@ def mesh_roles(mesh: GearMesh, joints: Mapping[str, Any]) -> Roles:
     """
     a, b = joints[mesh.joint_a], joints[mesh.joint_b]
     if mesh.carrier is None:
-        carrier = _common(mesh.joint_a, mesh.joint_b, joints)
-        turned = [(a, _other(a, carrier))]
+        carrier = common_body(mesh.joint_a, mesh.joint_b, joints)
+        turned = [(a, other_body(a, carrier))]
     else:
         arm = joints[mesh.carrier]
-        carrier = _common(mesh.carrier, mesh.joint_b, joints)
-        frame = _other(arm, carrier)
+        carrier = common_body(mesh.carrier, mesh.joint_b, joints)
+        frame = other_body(arm, carrier)
         if frame not in (a.a, a.b):
             raise ValueError(
                 f"carrier='{mesh.carrier}' joins '{carrier}' and '{frame}', but '{mesh.joint_a}' "
                 f"bears its gear on neither; name the joint between the body that bears the gear "
                 f"of '{mesh.joint_b}' and the one that bears that of '{mesh.joint_a}'"
             )
-        turned = [(a, _other(a, frame)), (arm, frame)]
-    gear_a, gear_b = turned[0][1], _other(b, carrier)
+        turned = [(a, other_body(a, frame)), (arm, frame)]
+    gear_a, gear_b = turned[0][1], other_body(b, carrier)
     if gear_a in (gear_b, carrier):
         raise ValueError(f"'{gear_a}' would be in mesh with itself; name the joints of two gears")
     senses = tuple(1.0 if body == j.b else -1.0 for j, body in [*turned, (b, gear_b)])
     return Roles(gear_a, gear_b, carrier, senses)
 
 
-def _common(first: str, second: str, joints: Mapping[str, Any]) -> str:
+def common_body(first: str, second: str, joints: Mapping[str, Any]) -> str:
     """The one body that two joints have in common."""
     ends = [{joints[n].a, joints[n].b} for n in (first, second)]
     shared = ends[0] & ends[1]
@@ -286,7 +289,8 @@ def _common(first: str, second: str, joints: Mapping[str, Any]) -> str:
     return shared.pop()
 
 
-def _other(joint: Joint, body: str) -> str:
+def other_body(joint: Joint, body: str) -> str:
+    """The other one of the two bodies of a joint."""
     return joint.b if joint.a == body else joint.a
 
 
