@@ -271,6 +271,8 @@ def single_key(mech: Mechanism, coordinate: Any) -> Key:
 class HoldingEffort(Observable):
     """The effort [N·m or N] that holds a held coordinate, or drives a driven one, along it.
 
+    Where other joints produce a driven motion (``Driven(actuated=…)``) it is that of one of them.
+
     Attributes:
         coordinate: one of the experiment's: a joint, ``(joint, i)``, or a `PointCoordinate` or
             `PointTravel`.
@@ -302,8 +304,8 @@ class DrivingPower(Observable):
     """The power [W] of the effort that drives a coordinate, positive where it does work.
 
     Attributes:
-        driven: a coordinate that the experiment drives, as of `HoldingEffort`, or the name of a
-            drive of the mechanism.
+        driven: a coordinate that the experiment drives or actuates, as of `HoldingEffort`, or the
+            name of a drive of the mechanism.
 
     Example:
         >>> from jaxmbd.observe import DrivingPower
