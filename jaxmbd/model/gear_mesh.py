@@ -154,7 +154,8 @@ class GearMesh(BaseCoupling):
         passing = [s * jnp.sign(x) * z for s, x, z in zip(roles.senses, rates, teeth, strict=True)]
         factors = jnp.stack([*(-x for x in passing[:-1]), passing[-1]]) / passing[-1]
         lever = roles.senses[-1] * rates[-1]
-        return PlacedMesh(self, factors, lever, pitch, roles.gear_a, roles.gear_b, roles.carrier)
+        bodies = roles.gear_a, roles.gear_b, roles.carrier
+        return PlacedMesh(self, factors, lever, pitch, *bodies, roles.senses[0])
 
     def mirror_image(self, reflection: Reflection) -> Self:
         """The same gears with the other hand."""
@@ -190,6 +191,7 @@ class PlacedMesh(BaseCoupling):
             of a rack a number.
         pitch: the pitch point, as drawn.
         gear_a, gear_b, carrier: names of the bodies.
+        sense: −1.0 if a positive angle of the first joint turns gear a backward about its axis.
         offset: of the condition [rad or m].
     """
 
@@ -200,6 +202,7 @@ class PlacedMesh(BaseCoupling):
     gear_a: str = eqx.field(static=True)
     gear_b: str = eqx.field(static=True)
     carrier: str = eqx.field(static=True)
+    sense: float = eqx.field(static=True)
     offset: Any = eqx.field(default=0.0, kw_only=True)
 
     @property
@@ -223,12 +226,14 @@ class PlacedMesh(BaseCoupling):
         """The parts of the tooth force for the effort λ along q_b."""
         force = effort / self.lever
         apart = jnp.tan(self.mesh.pressure_angle) / jnp.cos(self.mesh.helix)
-        return ToothForces(force, jnp.abs(force) * apart, -force * jnp.tan(self.mesh.helix))
+        axial = -force * jnp.tan(self.mesh.helix)
+        return ToothForces(self.sense * force, jnp.abs(force) * apart, axial)
 
     def loads(self, motion: ElementMotion, effort: Array) -> list[Load | Effort]:
         """The tooth force on gear b at the pitch point, and the opposite one on gear a."""
         found, pitch = self.tooth_forces(effort), self.pitch
-        force = found.tangential * pitch.t + found.axial * pitch.l + found.radial * pitch.apart
+        force = self.sense * found.tangential * pitch.t + found.axial * pitch.l
+        force = force + found.radial * pitch.apart
         force = motion.rotation(self.carrier) @ force
         x, _ = motion.point(self.carrier, pitch.point)
         none = jnp.zeros_like(force)

@@ -94,9 +94,9 @@ class RackAndPinion(BaseCoupling):
             return self
         found = _pitch(self, joints, drawn)
         factors = jnp.stack([-self.radius, jnp.ones_like(self.radius)])
-        bodies = _bodies(self, joints)
+        *bodies, turning, _ = _bodies(self, joints)
         lever = found.moves @ found.pitch.across
-        return PlacedMesh(self, factors, lever, found.pitch, *bodies[:3], offset=self.offset)
+        return PlacedMesh(self, factors, lever, found.pitch, *bodies, turning, offset=self.offset)
 
     def mirror_image(self, reflection: Reflection) -> Self:
         """The same teeth with the other hand."""

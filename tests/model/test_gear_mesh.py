@@ -108,6 +108,9 @@ def test_bearings_of_every_kind_of_pair_feel_the_tooth_force():
         for name, wrench in wanted.items():
             size = np.linalg.norm(wrench[3:])
             np.testing.assert_allclose(found[name], wrench, rtol=0, atol=1e-9 * size, err_msg=name)
+        at = Snapshot(mech, rest, inputs=inputs, multipliers=lam)
+        for kind in pair_cases():  # positive where gear a drives along the angle of its joint
+            assert np.sign(ToothForce(kind).value(at)) == np.sign(inputs[f"{kind} a"]), kind
 
 
 def test_gears_are_pushed_apart_whichever_flank_presses():

@@ -99,7 +99,7 @@ def test_other_formulations_oblique_racks_and_declarations_agree():
     one = steering(0.44, 0.26, turned=turn)
     v, inputs = np.array([3.0, 3.0 * RADIUS]), {"p": 2.0, "r": -50.0}
     q = np.array([0.5, 0.003 + 0.5 * RADIUS])
-    vdot, _, found = dynamics(one, q, v, inputs)
+    vdot, lam, found = dynamics(one, q, v, inputs)
     power = 2.0 * v[0] - 50.0 * v[1]
     rate = INERTIA * v[0] * vdot[0] + MASS * v[1] * vdot[1]
     np.testing.assert_allclose(rate, power, rtol=1e-10)
@@ -119,6 +119,11 @@ def test_other_formulations_oblique_racks_and_declarations_agree():
         }
     )
     again = dynamics(swapped, -q, -v, {"p": -2.0, "r": 50.0})
+    forces = [
+        ToothForce("teeth").value(Snapshot(m, s * q, s * v, multipliers=x[1], vdot=x[0]))
+        for m, s, x in ((one, 1.0, (vdot, lam)), (swapped, -1.0, again))
+    ]
+    np.testing.assert_allclose(forces[1], -forces[0], rtol=1e-9)
     np.testing.assert_allclose(again[0], -vdot, rtol=1e-9)
     np.testing.assert_allclose(again[2]["p"][3:], -found["p"][3:], rtol=1e-9)
     # a mirror image
