@@ -20,7 +20,7 @@ _ENVELOPE = "envelope of the follower's places, in complex numbers"
 _OVERLAP = "whether the follower overlaps the profile or the envelope runs backwards"
 KINDS = ("TranslatingRoller", "TranslatingFlat", "OscillatingRoller", "OscillatingFlat")
 NUMBERS = {
-    **{f"cams.{kind}.geometry": _ENVELOPE for kind in KINDS},
+    **{f"cams.{kind}.geometry": f"{_ENVELOPE}, its circles through points" for kind in KINDS},
     **{f"cams.{kind}.profile": _ENVELOPE for kind in KINDS},
     **{f"cams.{kind}.status": _OVERLAP for kind in KINDS},
     "cams.Programme.rates": "polynomials of NumPy",
@@ -50,7 +50,7 @@ def drawn(rng: np.random.Generator, kind: str) -> Sizes:
     return Sizes(
         kind,
         float(rng.uniform(0.1, 0.3) if swings else rng.uniform(0.01, 0.03)),
-        base=float(small * rng.uniform(0.03, 0.06)),
+        base=max(float(small * rng.uniform(0.03, 0.06)), 0.017 if kind == KINDS[2] else 0.0),
         roller=float(rng.uniform(0.005, 0.02)) if kind.endswith("Roller") else 0.0,
         offset=float(rng.uniform(-0.01, 0.01)),
         arm=0.1 if kind == "OscillatingRoller" else 0.0,
@@ -106,12 +106,21 @@ def of_shape(z: Sizes, said: str) -> Iterator[Judged]:
     profile = oracle.profile(z, ANGLES)
     number = f"cams.{z.kind}"
     yield compare(f"{number}.geometry", found.profile, profile, limit=1e-11, detail=said)
+    between, back = ANGLES + 1e-3, oracle.turns_back(z, FINE)
+    lean = one.geometry(between)
+    wanted = oracle.pressure_angle(z, between)
+    yield compare(f"{number}.geometry", lean.pressure_angle, wanted, limit=1e-11, detail=said)
+    if not back:  # three points at a cusp say nothing, nor those in a line
+        bent = oracle.radius(z, between)
+        round_ = np.abs(bent) < 10.0 * z.base
+        pair = np.asarray(lean.profile_radius)[round_], bent[round_]
+        yield compare(f"{number}.geometry", *pair, limit=1e-3, scale=10.0 * z.base, detail=said)
     outline = oracle.profile(z, ANGLES if z.clockwise else (-ANGLES) % (2 * np.pi))
     yield compare(f"{number}.profile", one.profile(360), outline, limit=1e-11, detail=said)
     depth, status = overlap(z), one.status()
     if not 1e-13 < depth < 1e-7:  # else a matter of the angles between those looked at
         sound = status == cams.CamStatus.OK
-        fine = sound == (depth <= 1e-13 and not oracle.turns_back(z, FINE))
+        fine = sound == (depth <= 1e-13 and not back)
         outcome = (RIGHT if sound else FLAGGED) if fine else WRONG
         yield Judged(f"{number}.status", outcome, 0.0 if fine else math.inf, said)
     if status == cams.CamStatus.OK:
