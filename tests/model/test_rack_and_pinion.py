@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd import formulations
+from jaxmbd import formulations, lanes
 from jaxmbd.observe import Driven, Snapshot, ToothForce, constant_speed
 
 X, Y, Z = np.eye(3)
@@ -179,3 +179,22 @@ def test_what_has_no_teeth_is_refused(change, text):
             },
             couplings={"teeth": mbd.RackAndPinion(**given)},
         )
+
+
+def test_derivatives_and_batches_of_the_bearing_load():
+    """The radial force is ``F tan α`` of straight teeth, ``F = T / radius`` where all rests."""
+    q = np.array([0.0, 0.003])
+
+    def side(alpha, radius):
+        mech = steering(alpha=alpha, radius=radius)
+        inputs = {"p": 2.0, "r": -2.0 / radius}
+        vdot, lam = mbd.forward_dynamics(mech, q, 0.0 * q, inputs=inputs)
+        return mbd.joint_reactions(mech, q, 0.0 * q, vdot, lam, inputs=inputs)["p"][4]
+
+    alphas, radii = np.array([0.2, 0.35]), np.array([0.012, 0.02])
+    found = lanes.vmap(side)(alphas, radii)
+    np.testing.assert_allclose(found, -2.0 / radii * np.tan(alphas), rtol=1e-10)
+    slopes = jax.jacfwd(side, (0, 1))(alphas[0], radii[0])
+    force = 2.0 / radii[0]
+    wanted = -force / np.cos(alphas[0]) ** 2, force / radii[0] * np.tan(alphas[0])
+    np.testing.assert_allclose(slopes, wanted, rtol=1e-9)
