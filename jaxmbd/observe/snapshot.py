@@ -138,9 +138,7 @@ class Snapshot:
             return efforts[key]
         if key not in self.keys:
             held = [*self.keys, *efforts]
-            raise ValueError(
-                f"HoldingEffort: {key} is neither held nor actuated here; these are: {held}"
-            )
+            raise ValueError(f"HoldingEffort: {key} is not held here; held or actuated are {held}")
         return self._dynamics[2][self.motion.top.nc + self.keys.index(key)]
 
     def measures(self, element: str) -> dict[str, Measure]:
