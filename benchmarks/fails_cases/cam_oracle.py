@@ -83,6 +83,32 @@ def profile(z: Sizes, theta: np.ndarray) -> np.ndarray:
     return turned(contact(z, theta)[0], (1.0 if z.clockwise else -1.0) * theta)
 
 
+def pressure_angle(z: Sizes, theta: np.ndarray) -> np.ndarray:
+    """From the follower's velocity where it is pushed to the push, counterclockwise (n,) [rad]."""
+    point, push = contact(z, theta)
+    motion = np.array([0.0, 1.0]) + 0.0 * point
+    if z.distance:
+        where = place(z, theta) if z.kind.endswith("Roller") else point
+        motion = np.stack([where[:, 1], z.distance - where[:, 0]], axis=1)
+    return np.arctan2(cross(motion, push), np.sum(motion * push, axis=1))
+
+
+def radius(z: Sizes, theta: np.ndarray, step: float = 3e-5) -> np.ndarray:
+    """Radius of curvature (n,) [m] of the profile by circles through three points of it each."""
+    a, b, c = (profile(z, theta + k * step) for k in (-1, 0, 1))
+    sides = [np.linalg.norm(x, axis=1) for x in (b - a, c - b, a - c)]
+    sense = 1.0 if z.clockwise else -1.0
+    return sense * np.prod(sides, axis=0) / (2.0 * cross(b - a, c - b))
+
+
+def turns_back(z: Sizes, theta: np.ndarray) -> bool:
+    """Whether the profile runs backwards anywhere between angles (n,), so that it is cut off."""
+    sense = -1.0 if z.clockwise else 1.0
+    n = turned(contact(z, theta)[1], -sense * theta)
+    steps = np.diff(profile(z, theta), axis=0)
+    return bool(np.any(sense * cross(n[:-1], steps) > 0.0))
+
+
 def clearances(z: Sizes, theta: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Distance (n, m) of points (m, 2) of the cam from the follower at every angle (n,)."""
     back = (1.0 if z.clockwise else -1.0) * theta

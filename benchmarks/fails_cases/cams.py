@@ -17,10 +17,10 @@ from jaxmbd import cams
 from jaxmbd.observe import ContactForce, Driven, constant_speed
 
 _ENVELOPE = "envelope of the follower's places, in complex numbers"
-_OVERLAP = "whether the follower overlaps the profile in any of its places"
+_OVERLAP = "whether the follower overlaps the profile or the envelope runs backwards"
 KINDS = ("TranslatingRoller", "TranslatingFlat", "OscillatingRoller", "OscillatingFlat")
 NUMBERS = {
-    **{f"cams.{kind}.geometry": _ENVELOPE for kind in KINDS},
+    **{f"cams.{kind}.geometry": f"{_ENVELOPE}, its circles through points" for kind in KINDS},
     **{f"cams.{kind}.profile": _ENVELOPE for kind in KINDS},
     **{f"cams.{kind}.status": _OVERLAP for kind in KINDS},
     "cams.Programme.rates": "polynomials of NumPy",
@@ -34,6 +34,7 @@ NUMBERS = {
 PER_CAM = 30
 MOST = 16
 ANGLES = np.arange(360) * (2 * np.pi / 360)
+FINE = np.arange(100_000) * (2 * np.pi / 100_000)
 SPEED, MASS, COM, INERTIA = 20.0, 0.4, np.array([0.02, 0.1]), 3e-4
 GRAVITY = np.array([0.5, -9.81])
 STILL = (1.0, np.zeros(2))
@@ -49,7 +50,7 @@ def drawn(rng: np.random.Generator, kind: str) -> Sizes:
     return Sizes(
         kind,
         float(rng.uniform(0.1, 0.3) if swings else rng.uniform(0.01, 0.03)),
-        base=float(small * rng.uniform(0.03, 0.06)),
+        base=max(float(small * rng.uniform(0.03, 0.06)), 0.017 if kind == KINDS[2] else 0.0),
         roller=float(rng.uniform(0.005, 0.02)) if kind.endswith("Roller") else 0.0,
         offset=float(rng.uniform(-0.01, 0.01)),
         arm=0.1 if kind == "OscillatingRoller" else 0.0,
@@ -105,12 +106,21 @@ def of_shape(z: Sizes, said: str) -> Iterator[Judged]:
     profile = oracle.profile(z, ANGLES)
     number = f"cams.{z.kind}"
     yield compare(f"{number}.geometry", found.profile, profile, limit=1e-11, detail=said)
+    between, back = ANGLES + 1e-3, oracle.turns_back(z, FINE)
+    lean = one.geometry(between)
+    wanted = oracle.pressure_angle(z, between)
+    yield compare(f"{number}.geometry", lean.pressure_angle, wanted, limit=1e-11, detail=said)
+    if not back:  # three points at a cusp say nothing, nor those in a line
+        bent = oracle.radius(z, between)
+        round_ = np.abs(bent) < 10.0 * z.base
+        pair = np.asarray(lean.profile_radius)[round_], bent[round_]
+        yield compare(f"{number}.geometry", *pair, limit=1e-3, scale=10.0 * z.base, detail=said)
     outline = oracle.profile(z, ANGLES if z.clockwise else (-ANGLES) % (2 * np.pi))
     yield compare(f"{number}.profile", one.profile(360), outline, limit=1e-11, detail=said)
     depth, status = overlap(z), one.status()
     if not 1e-13 < depth < 1e-7:  # else a matter of the angles between those looked at
         sound = status == cams.CamStatus.OK
-        fine = sound == (depth <= 1e-13)
+        fine = sound == (depth <= 1e-13 and not back)
         outcome = (RIGHT if sound else FLAGGED) if fine else WRONG
         yield Judged(f"{number}.status", outcome, 0.0 if fine else math.inf, said)
     if status == cams.CamStatus.OK:
@@ -154,7 +164,11 @@ def of_sizes(z: Sizes, said: str) -> Iterator[Judged]:
         outcome = RIGHT if free else WRONG
         yield Judged("cams.largest_roller_radius", outcome, 0.0 if free else math.inf, said)
     if z.kind == "TranslatingFlat":
-        s, s2 = (oracle.displacement(ANGLES, z.height, k) for k in (0, 2))
-        found = cams.least_base_radius(one, radius=0.01)
-        want = np.max(0.01 - s - s2)
+
+        def need(theta: np.ndarray) -> np.ndarray:
+            s, s2 = (oracle.displacement(theta, z.height, k) for k in (0, 2))
+            return 0.01 - s - s2
+
+        near = FINE[np.argmax(need(FINE))] + np.linspace(-FINE[1], FINE[1], 2001)
+        found, want = cams.least_base_radius(one, radius=0.01), np.max(need(near))
         yield compare("cams.least_base_radius", found, want, limit=1e-9, detail=said)

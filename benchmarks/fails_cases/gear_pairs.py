@@ -23,8 +23,11 @@ NUMBERS = {
     "joint_reactions, gear pairs": f"free bodies of {_SHIGLEY}",
     "joint_reactions, gear pairs, float32": f"free bodies of {_SHIGLEY}",
 }
-KINDS = ("external", "internal", "bevel", "worm")
-SHAPES = {"external": (18, 45), "internal": (45, 17), "bevel": (17, 31), "worm": (3, 41)}
+KINDS = ("external", "internal", "bevel", "worm", "rack")
+SHAPES = {
+    "external": (18, 45), "internal": (45, 17), "bevel": (17, 31), "worm": (3, 41),
+    "rack": (17, 17),
+}  # fmt: skip
 PARTS = ("tangential", "radial", "axial")
 
 
@@ -73,6 +76,9 @@ def _drawn(rng: Any, kind: str, n: int) -> dict[str, Any]:
         rb = m * zb / 2 / np.sin(beta)
         u_b, x_b, p = x, y * (ra + rb)[:, None], y * ra[:, None]
         on_b = np.stack([-force, size * press, -force * helix], axis=1)
+    way = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+    if kind == "rack":  # it moves along the teeth of the pinion, or its coordinate against them
+        u_b = y * way[:, None]
 
     def placed(v: Any) -> Any:
         return np.einsum("nij,nj->ni", turn, v)
@@ -80,6 +86,7 @@ def _drawn(rng: Any, kind: str, n: int) -> dict[str, Any]:
     bad = rng.random(n) < 0.05
     return {
         "m": m, "alpha": np.where(bad, np.nan, alpha), "beta": beta, "torque": torque, "bad": bad,
+        "radius": way * ra,
         "u": np.stack([placed(z), placed(u_b)], axis=1),
         "x": np.stack([shift, placed(x_b) + shift], axis=1), "p": placed(p) + shift,
         "on_b": placed(on_b), "parts": np.stack(parts, axis=1), "shift": rng.uniform(-3, 3, (n, 2)),
@@ -94,29 +101,38 @@ def _cases(kind: str, x: dict[str, Any], rough: bool, text: str) -> Iterator[Jud
     )
     load = -np.einsum("nij,nij->ni", moments, x["u"])  # along both axes, for equilibrium
     felt = -moments - load[..., None] * x["u"]
+    held = np.stack([x["on_b"], -x["on_b"]], axis=1)
+    slides = kind == "rack"
+    if slides:
+        load[:, 1] = np.sum(held[:, 1] * x["u"][:, 1], axis=1)
+        held[:, 1] -= load[:, 1, None] * x["u"][:, 1]
+        felt[:, 1] = -moments[:, 1]
 
-    def engine(x_a: Any, x_b: Any, u: Any, p: Any, m: Any, alpha: Any, beta: Any, tau: Any) -> Any:
+    def engine(
+        x_a: Any, x_b: Any, u: Any, p: Any, m: Any, alpha: Any, beta: Any, tau: Any, radius: Any
+    ) -> Any:
+        teeth: Any = {"at": p, "pressure_angle": alpha, "helix": beta}
+        if slides:
+            mesh: Any = mbd.RackAndPinion("a", "b", radius, **teeth)
+        else:
+            mesh = mbd.GearMesh("a", "b", *SHAPES[kind], kind=kind, module=m, **teeth)
+        second = mbd.Prismatic if slides else mbd.Revolute
         mech = mbd.Mechanism(
             {n: mbd.Body(1.0, c, m * m * np.ones(3)) for n, c in (("a", x_a), ("b", x_b))},
             {
-                n: mbd.Revolute("ground", n, at=c, axis=d)
-                for n, c, d in (("a", x_a, u[0]), ("b", x_b, u[1]))
+                "a": mbd.Revolute("ground", "a", at=x_a, axis=u[0]),
+                "b": second("ground", "b", at=x_b, axis=u[1]),
             },
-            couplings={
-                "mesh": mbd.GearMesh(
-                    "a", "b", *SHAPES[kind], kind=kind, at=p, module=m, pressure_angle=alpha,
-                    helix=beta,
-                )
-            },
+            couplings={"mesh": mesh},
             gravity=0.0 * x_a,
-        )  # fmt: skip
+        )
         q, inputs = 0.0 * tau, {"a": tau[0], "b": tau[1]}
         vdot, lam = mbd.forward_dynamics(mech, q, q, inputs=inputs)
         snapshot = mbd.observe.Snapshot(mech, q, q, inputs=inputs, multipliers=lam, vdot=vdot)
         forces = [mbd.observe.ToothForce("mesh", part).value(snapshot) for part in PARTS]
         return forces, [snapshot.reactions[n] for n in ("a", "b")]
 
-    given = at[:, 0], at[:, 1], x["u"], x["p"], x["m"], x["alpha"], x["beta"], load
+    given = at[:, 0], at[:, 1], x["u"], x["p"], x["m"], x["alpha"], x["beta"], load, x["radius"]
     found, wrenches = mbd.lanes.vmap(engine)(*(np.asarray(v, size) for v in given))
     found, wrenches = np.stack(found, 1), np.stack(wrenches, 1)
     # Places are of metres, and single precision knows no better what is between them.
@@ -131,8 +147,8 @@ def _cases(kind: str, x: dict[str, Any], rough: bool, text: str) -> Iterator[Jud
         yield compare(
             f"ToothForce{mark}", found[i], wanted, limit=limit[i], scale=scale, detail=said
         )
-        for j, sign in ((0, 1.0), (1, -1.0)):
-            force = np.full(3, np.nan) if x["bad"][i] else sign * x["on_b"][i]
+        for j in (0, 1):
+            force = np.full(3, np.nan) if x["bad"][i] else held[i, j]
             here = f"gear {'ab'[j]}, {said}"
             yield compare(
                 f"joint_reactions, gear pairs{mark}", wrenches[i, j, 3:], force,

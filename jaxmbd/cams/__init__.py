@@ -6,10 +6,8 @@ points, says how the follower moves over the cam's angle. A follower (`Translati
 `cam_mechanism` makes a mechanism of it.
 """
 
+from jaxmbd.cams.base import CamGeometry, CamStatus, Follower
 from jaxmbd.cams.followers import (
-    CamGeometry,
-    CamStatus,
-    Follower,
     OscillatingFlat,
     OscillatingRoller,
     Roller,

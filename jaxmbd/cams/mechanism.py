@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from jaxmbd.cams.followers import CamStatus, Follower
+from jaxmbd.cams.base import CamStatus, Follower
 from jaxmbd.model import GROUND, Body, Mechanism, Revolute, is_concrete
 from jaxmbd.plumbing import warn_user
 

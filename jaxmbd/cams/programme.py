@@ -83,6 +83,10 @@ class PeriodicProgramme(Part):
     def _at(self, angle: Array) -> Array:
         """The displacement [m or rad] at cam angles [rad], an array of floating numbers."""
 
+    def _breaks(self) -> Array:
+        """Angles between which it is smooth (k + 1,) [rad], the last a turn after the first."""
+        return jnp.asarray([0.0, TURN])
+
     def __call__(self, angle: Any) -> Array:
         """The displacement [m or rad] at cam angles [rad] of any shape."""
         return _displacement(self, floating(angle))
@@ -267,6 +271,10 @@ class Programme(PeriodicProgramme):
         widths = [rest if s.angle is None else s.angle for s in self.segments]
         return [*(sum(widths[:i]) for i in range(len(widths))), TURN]
 
+    def _breaks(self) -> Array:
+        """Angles between which it is smooth (k + 1,) [rad], the last a turn after the first."""
+        return jnp.stack([jnp.asarray(x, jnp.result_type(float)) for x in self.angles()])
+
     def _at(self, angle: Array) -> Array:
         """The displacement [m or rad] at cam angles [rad], an array of floating numbers."""
         x, y, level = jnp.mod(angle, TURN), jnp.zeros_like(angle), 0.0
@@ -363,6 +371,11 @@ class SplineProgramme(PeriodicProgramme):
 
     def __check_init__(self) -> None:
         _check_points(self.angles, self.values, self.slopes, self.curvatures)
+
+    def _breaks(self) -> Array:
+        """Angles between which it is smooth (n + 1,) [rad], the last a turn after the first."""
+        given = jnp.asarray(self.angles, jnp.result_type(float))
+        return jnp.append(given, given[0] + TURN)
 
     def _at(self, angle: Array) -> Array:
         """The displacement [m or rad] at cam angles [rad], an array of floating numbers."""

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmbd.cams.followers import CamStatus, Follower, Roller
-from jaxmbd.cams.programme import TURN
+from jaxmbd.cams.base import CamStatus, Follower
+from jaxmbd.cams.followers import Roller
 from jaxmbd.lanes import host_jit
 
 
@@ -24,15 +24,15 @@ def least_base_radius(
     """The least base radius [m] with which a cam is sound, all else as it is.
 
     Radii from a ten-thousandth of the largest are tried in steps of 2 %; where the first of them
-    is sound, bisection finds the limit to 1e-12. Angles between the n that are looked at may exceed
-    the limits by an amount of the order of 1/n².
+    is sound, bisection finds the limit to 1e-12. The angles of `Follower.status` are looked at, and
+    those that close in on the largest pressure angle.
 
     Args:
         follower: the cam and its follower; its own base radius does not matter.
         pressure_angle: the largest that is allowed, in size [rad].
         radius: the least radius of curvature of convex parts of the profile [m].
         largest: the base radius that is tried last [m]; by default 100 times the follower's own.
-        n: how many cam angles are looked at, equally spaced.
+        n: how many equal steps of the turn are looked at, beside angles of interest.
 
     Raises:
         ValueError: no base radius up to the largest is enough; the pressure angle is none in rad.
@@ -75,7 +75,7 @@ def largest_roller_radius(follower: Roller, *, radius: float = 0.0, n: int = 360
     Args:
         follower: the cam and its follower.
         radius: the least radius of curvature of convex parts of the profile [m].
-        n: how many cam angles are looked at, equally spaced.
+        n: how many equal steps of the turn are looked at, beside angles of interest.
 
     Raises:
         ValueError: not even a knife edge can follow.
@@ -86,9 +86,9 @@ def largest_roller_radius(follower: Roller, *, radius: float = 0.0, n: int = 360
         ...     Dwell, Programme, Return, Rise, TranslatingRoller, largest_roller_radius)
         >>> lift = Programme([Rise(0.02, 1.0), Return(0.02, 1.0), Dwell()])
         >>> cam = TranslatingRoller(lift, 0.04, 0.01)
-        >>> pitch = cam.geometry(np.arange(360) * np.pi / 180).pitch_radius
+        >>> pitch = cam.geometry(np.linspace(0.0, 2.0, 2001)).pitch_radius
         >>> print(f"{largest_roller_radius(cam):.6f} {pitch[pitch > 0].min():.6f}")
-        0.025540 0.025540
+        0.025539 0.025539
     """
     prime = float(follower.prime_radius)
 
@@ -109,10 +109,11 @@ def largest_roller_radius(follower: Roller, *, radius: float = 0.0, n: int = 360
 @host_jit
 def _sound(follower: Follower, n: int, pressure_angle: Array, radius: Array) -> Array:
     """Whether a cam is sound and within limits."""
-    shape = follower.geometry(jnp.arange(n) * (TURN / n))
+    seen = follower._seen(n, lambda x: jnp.abs(x.pressure_angle))
+    shape = seen.shape
     sharp = (shape.profile_radius > 0.0) & (shape.profile_radius < radius)
     steep = jnp.abs(shape.pressure_angle) > pressure_angle
-    return (follower.status(n) == CamStatus.OK) & ~jnp.any(sharp | steep)
+    return (follower._judged(seen) == CamStatus.OK) & ~jnp.any(sharp | steep)
 
 
 def _bisected(fine: Callable[[float], bool], low: float, high: float) -> float:

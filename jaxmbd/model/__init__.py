@@ -1,7 +1,7 @@
 """The user's description: bodies, joints, force elements, drives, couplings, mechanisms."""
 
 from jaxmbd.model.body import Body
-from jaxmbd.model.coupling import COUPLING_TYPES, BaseCoupling, Coupling, Gear, RackAndPinion
+from jaxmbd.model.coupling import COUPLING_TYPES, BaseCoupling, Coupling, Gear
 from jaxmbd.model.description import Description, is_planar
 from jaxmbd.model.drive import DRIVE_TYPES, Drive, PointDrive, value_and_rates
 from jaxmbd.model.finite import finite_numbers, finite_squares, has_literal_zeros
@@ -89,6 +89,7 @@ from jaxmbd.model.part import Part
 from jaxmbd.model.parts import is_registered, register_type, renamed
 from jaxmbd.model.plausibility import name_pairs, warn_of_implausible
 from jaxmbd.model.points import UNITS, CheckedPoints, TablePoints, named_points, used_points
+from jaxmbd.model.rack_and_pinion import RackAndPinion
 from jaxmbd.model.sampled import (
     Sampled,
     corners_in,

@@ -1,6 +1,7 @@
-"""Couplings: conditions between joint coordinates, a gear or a rack and pinion.
+"""Couplings: conditions between joint coordinates, such as a fixed ratio.
 
-`jaxmbd.model.gear_mesh` has gears whose tooth forces load the bearings.
+`jaxmbd.model.gear_mesh` has gears whose tooth forces load the bearings, and
+`jaxmbd.model.rack_and_pinion` racks.
 """
 
 from __future__ import annotations
@@ -156,48 +157,6 @@ class Gear(BaseCoupling):
         return size * r_b, r_b
 
 
-class RackAndPinion(BaseCoupling):
-    """A pinion's angle and its rack's travel: ``x − radius · φ = offset``.
-
-    λ is the force on the rack along +x [N]; the pinion has the torque −radius · λ. The pinion's
-    bearing feels that torque as a pure couple, and no tooth force.
-
-    Attributes:
-        pinion: name of the pinion's joint, whose coordinate is an angle [rad].
-        rack: name of the rack's joint, whose coordinate is a travel [m].
-        radius: of the pinion [m]; negative if a positive angle moves the rack backward.
-        offset: ``x − radius · φ`` [m].
-        index_pinion, index_rack: which coordinate of each joint.
-
-    Example:
-        >>> import jaxmbd as mbd
-        >>> mbd.RackAndPinion("pinion", "rack", radius=0.012).terms
-        (('pinion', 0), ('rack', 0))
-    """
-
-    pinion: str = eqx.field(static=True)
-    rack: str = eqx.field(static=True)
-    radius: Any = eqx.field(converter=number)
-    offset: Any = eqx.field(converter=number, default=0.0)
-    index_pinion: int = eqx.field(static=True, default=0)
-    index_rack: int = eqx.field(static=True, default=0)
-
-    units: ClassVar[Units] = {"radius": "m", "offset": "m"}
-
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        """The pinion's angle and the rack's travel."""
-        return (self.pinion, self.index_pinion), (self.rack, self.index_rack)
-
-    def condition(self, q: Array) -> Array:
-        """``x − radius · φ − offset``."""
-        return q[1] - self.radius * q[0] - self.offset
-
-    def pitch_radii(self, distance: float) -> tuple[float | None, float | None] | None:
-        """That of the pinion; a rack has none."""
-        return abs(float(self.radius)), None
-
-
 class Coupling(BaseCoupling):
     """Any condition between joint coordinates: ``function(q, params) = 0``.
 
@@ -227,6 +186,4 @@ class Coupling(BaseCoupling):
         return jnp.asarray(self.function(q, self.params))
 
 
-COUPLING_TYPES: dict[str, type[BaseCoupling]] = {
-    cls.__name__: cls for cls in (Gear, RackAndPinion, Coupling)
-}
+COUPLING_TYPES: dict[str, type[BaseCoupling]] = {cls.__name__: cls for cls in (Gear, Coupling)}

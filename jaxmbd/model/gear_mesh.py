@@ -91,7 +91,7 @@ class GearMesh(BaseCoupling):
 
     Attributes:
         joint_a, joint_b: names of the two joints, each a `Revolute`; they stay in the tree.
-        teeth_a, teeth_b: numbers of teeth; of a worm that of its threads.
+        teeth_a, teeth_b: numbers of teeth, which are whole; of a worm that of its threads.
         kind: "external" or "internal" (parallel axes, the ring being the one with more teeth),
             "bevel" (axes that meet), "worm" (axes that cross: a worm and its wheel, or two helical
             gears).
@@ -147,14 +147,15 @@ class GearMesh(BaseCoupling):
 
     def placed(self, joints: Mapping[str, Any], drawn: Callable[[Any], Array]) -> PlacedMesh:
         """Signs of the ratios, and the pitch point."""
-        roles = _roles(self, joints)
+        roles = mesh_roles(self, joints)
         pitch = _pitch(self, joints, drawn)
         rates = [_rate_at(joints[name], drawn, pitch) for name, _ in self.terms]
         teeth = [self.teeth_a] * (len(rates) - 1) + [self.teeth_b]
         passing = [s * jnp.sign(x) * z for s, x, z in zip(roles.senses, rates, teeth, strict=True)]
         factors = jnp.stack([*(-x for x in passing[:-1]), passing[-1]]) / passing[-1]
         lever = roles.senses[-1] * rates[-1]
-        return PlacedMesh(self, factors, lever, pitch, roles.gear_a, roles.gear_b, roles.carrier)
+        bodies = roles.gear_a, roles.gear_b, roles.carrier
+        return PlacedMesh(self, factors, lever, pitch, *bodies, roles.senses[0])
 
     def mirror_image(self, reflection: Reflection) -> Self:
         """The same gears with the other hand."""
@@ -168,7 +169,7 @@ class GearMesh(BaseCoupling):
         if wrong:
             return [f"{wrong} must be Revolute joints, for gears turn about fixed axes"]
         try:
-            _roles(self, joints)
+            mesh_roles(self, joints)
         except ValueError as error:
             return [str(error)]
         return _number_problems(self)
@@ -181,23 +182,28 @@ class GearMesh(BaseCoupling):
 
 
 class PlacedMesh(BaseCoupling):
-    """A gear mesh with what follows from the drawing.
+    """A gear mesh, or a pinion with its rack as gear b, with what follows from the drawing.
 
     Attributes:
-        mesh: the description.
-        factors: (n,) of the coordinates in its condition, that of `joint_b` being one.
-        lever: of the tangential force about gear b's axis [m], with the sense of q_b.
+        mesh: the description, with `terms`, `pressure_angle` and `helix`.
+        factors: (n,) of the coordinates in its condition, that of the last joint being one.
+        lever: effort λ along the last coordinate for a tangential force of one, with its sense [m];
+            of a rack a number.
         pitch: the pitch point, as drawn.
         gear_a, gear_b, carrier: names of the bodies.
+        sense: −1.0 if a positive angle of the first joint turns gear a backward about its axis.
+        offset: of the condition [rad or m].
     """
 
-    mesh: GearMesh
+    mesh: Any
     factors: Array
     lever: Array
     pitch: Pitch
     gear_a: str = eqx.field(static=True)
     gear_b: str = eqx.field(static=True)
     carrier: str = eqx.field(static=True)
+    sense: float = eqx.field(static=True)
+    offset: Any = eqx.field(default=0.0, kw_only=True)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -205,8 +211,8 @@ class PlacedMesh(BaseCoupling):
         return self.mesh.terms
 
     def condition(self, q: Array) -> Array:
-        """``factors · q``: q_b, plus q_a (and the carrier's angle) times a ratio of teeth."""
-        return self.factors @ q
+        """``factors · q − offset``: q_b, plus q_a (and the carrier's angle) times a ratio."""
+        return self.factors @ q - self.offset
 
     def slope(self, q: Array) -> Array:
         """`factors`."""
@@ -220,19 +226,21 @@ class PlacedMesh(BaseCoupling):
         """The parts of the tooth force for the effort λ along q_b."""
         force = effort / self.lever
         apart = jnp.tan(self.mesh.pressure_angle) / jnp.cos(self.mesh.helix)
-        return ToothForces(force, jnp.abs(force) * apart, -force * jnp.tan(self.mesh.helix))
+        axial = -force * jnp.tan(self.mesh.helix)
+        return ToothForces(self.sense * force, jnp.abs(force) * apart, axial)
 
     def loads(self, motion: ElementMotion, effort: Array) -> list[Load | Effort]:
         """The tooth force on gear b at the pitch point, and the opposite one on gear a."""
         found, pitch = self.tooth_forces(effort), self.pitch
-        force = found.tangential * pitch.t + found.axial * pitch.l + found.radial * pitch.apart
+        force = self.sense * found.tangential * pitch.t + found.axial * pitch.l
+        force = force + found.radial * pitch.apart
         force = motion.rotation(self.carrier) @ force
         x, _ = motion.point(self.carrier, pitch.point)
         none = jnp.zeros_like(force)
         return [Load(self.gear_b, x, force, none), Load(self.gear_a, x, -force, none)]
 
 
-class _Roles(NamedTuple):
+class Roles(NamedTuple):
     """The bodies of a mesh, and whether q of each term turns them about +axis (1) or −axis (−1).
 
     That of joint b turns gear b relative to the carrier, all others turn gear a relative to it.
@@ -244,30 +252,35 @@ class _Roles(NamedTuple):
     senses: tuple[float, ...]
 
 
-def _roles(mesh: GearMesh, joints: Mapping[str, Any]) -> _Roles:
+def mesh_roles(mesh: GearMesh, joints: Mapping[str, Any]) -> Roles:
+    """Who is who in a mesh.
+
+    Raises:
+        ValueError: the joints carry no two gears of one carrier.
+    """
     a, b = joints[mesh.joint_a], joints[mesh.joint_b]
     if mesh.carrier is None:
-        carrier = _common(mesh.joint_a, mesh.joint_b, joints)
-        turned = [(a, _other(a, carrier))]
+        carrier = common_body(mesh.joint_a, mesh.joint_b, joints)
+        turned = [(a, other_body(a, carrier))]
     else:
         arm = joints[mesh.carrier]
-        carrier = _common(mesh.carrier, mesh.joint_b, joints)
-        frame = _other(arm, carrier)
+        carrier = common_body(mesh.carrier, mesh.joint_b, joints)
+        frame = other_body(arm, carrier)
         if frame not in (a.a, a.b):
             raise ValueError(
                 f"carrier='{mesh.carrier}' joins '{carrier}' and '{frame}', but '{mesh.joint_a}' "
                 f"bears its gear on neither; name the joint between the body that bears the gear "
                 f"of '{mesh.joint_b}' and the one that bears that of '{mesh.joint_a}'"
             )
-        turned = [(a, _other(a, frame)), (arm, frame)]
-    gear_a, gear_b = turned[0][1], _other(b, carrier)
+        turned = [(a, other_body(a, frame)), (arm, frame)]
+    gear_a, gear_b = turned[0][1], other_body(b, carrier)
     if gear_a in (gear_b, carrier):
         raise ValueError(f"'{gear_a}' would be in mesh with itself; name the joints of two gears")
     senses = tuple(1.0 if body == j.b else -1.0 for j, body in [*turned, (b, gear_b)])
-    return _Roles(gear_a, gear_b, carrier, senses)
+    return Roles(gear_a, gear_b, carrier, senses)
 
 
-def _common(first: str, second: str, joints: Mapping[str, Any]) -> str:
+def common_body(first: str, second: str, joints: Mapping[str, Any]) -> str:
     """The one body that two joints have in common."""
     ends = [{joints[n].a, joints[n].b} for n in (first, second)]
     shared = ends[0] & ends[1]
@@ -281,7 +294,8 @@ def _common(first: str, second: str, joints: Mapping[str, Any]) -> str:
     return shared.pop()
 
 
-def _other(joint: Joint, body: str) -> str:
+def other_body(joint: Joint, body: str) -> str:
+    """The other one of the two bodies of a joint."""
     return joint.b if joint.a == body else joint.a
 
 
@@ -302,7 +316,7 @@ class Pitch(NamedTuple):
     across: Array
 
 
-def _axis(joint: Any, drawn: Callable[[Any], Array]) -> tuple[Array, Array]:
+def gear_axis(joint: Any, drawn: Callable[[Any], Array]) -> tuple[Array, Array]:
     """Unit vector along an axis, and a point on it."""
     x = jnp.asarray(drawn(joint.point_a))
     return jnp.asarray(joint.bearing_axis(), x.dtype), x
@@ -310,13 +324,13 @@ def _axis(joint: Any, drawn: Callable[[Any], Array]) -> tuple[Array, Array]:
 
 def _rate_at(joint: Any, drawn: Callable[[Any], Array], pitch: Pitch) -> Array:
     """Velocity along `across` of the pitch point, for a unit speed of the joint [m]."""
-    u, x = _axis(joint, drawn)
+    u, x = gear_axis(joint, drawn)
     return pitch.across @ cross(u, pitch.point - x)
 
 
 def _pitch(mesh: GearMesh, joints: Mapping[str, Any], drawn: Callable[[Any], Array]) -> Pitch:
-    a = _axis(joints[mesh.joint_a], drawn)
-    b = _axis(joints[mesh.joint_b], drawn)
+    a = gear_axis(joints[mesh.joint_a], drawn)
+    b = gear_axis(joints[mesh.joint_b], drawn)
     at = a[1] if mesh.at is None else jnp.asarray(drawn(mesh.at))
     if mesh.kind == "bevel":
         x, l, e = _on_cones(mesh, a, b, at)  # noqa: E741
@@ -382,6 +396,8 @@ def _number_problems(mesh: GearMesh) -> list[str]:
         x = getattr(mesh, name)
         if x is not None and is_concrete(x) and not x > 0.0:
             found.append(f"{name} is {float(x):g}; it must be positive")
+        elif x is not None and is_concrete(x) and name != "module" and x != np.round(x):
+            found.append(f"{name} is {float(x):g}; give a whole number")
     for name in ("pressure_angle", "helix"):
         x = getattr(mesh, name)
         if is_concrete(x) and not abs(x) < np.pi / 2:
@@ -398,10 +414,10 @@ def _axis_problems(
     mesh: GearMesh, joints: Mapping[str, Any], drawn: Callable[[Any], Array]
 ) -> list[str]:
     """Axes that are not as the kind of pair needs them, or not as far apart as the module says."""
-    a, b = (_axis(joints[n], drawn) for n in (mesh.joint_a, mesh.joint_b))
+    a, b = (gear_axis(joints[n], drawn) for n in (mesh.joint_a, mesh.joint_b))
     names, angle = f"'{mesh.joint_a}' and '{mesh.joint_b}'", _angle(a, b)
     if mesh.carrier is not None:
-        arm = _axis(joints[mesh.carrier], drawn)
+        arm = gear_axis(joints[mesh.carrier], drawn)
         apart = _length(cross(a[0], arm[1] - a[1]))
         if _angle(a, arm) > MISDRAWN or apart > MISDRAWN * _length(b[1] - a[1]):
             return [
@@ -437,7 +453,7 @@ def _axis_problems(
 def _module_problems(
     mesh: GearMesh, joints: Mapping[str, Any], drawn: Callable[[Any], Array], distance: float
 ) -> list[str]:
-    a, b = (_axis(joints[n], drawn) for n in (mesh.joint_a, mesh.joint_b))
+    a, b = (gear_axis(joints[n], drawn) for n in (mesh.joint_a, mesh.joint_b))
     what, cure = f"the axes of '{mesh.joint_a}' and '{mesh.joint_b}' are", "move an axis"
     teeth = (mesh.teeth_a + mesh.teeth_b) / np.cos(mesh.helix)
     if mesh.kind == "internal":

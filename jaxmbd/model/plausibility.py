@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from jaxmbd.model.description import Description
+from jaxmbd.model.gear_doubts import gear_doubts
 from jaxmbd.model.numbers import ComRef, PointRef, is_concrete
 from jaxmbd.plumbing import warn_user
 
@@ -60,7 +61,7 @@ def implausible(given: Description) -> list[str]:
     found += _crossing_rods(joints, x)
     for name, element in given.forces.items():
         found += [f"force '{name}': {text}; it is used as given" for text in _odd(element, x, size)]
-    return found
+    return [*found, *gear_doubts(given)]
 
 
 def _largest_body(bodies: Parts, joints: Parts, x: dict[str, Point]) -> tuple[float, str]:

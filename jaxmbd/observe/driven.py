@@ -23,7 +23,7 @@ from jaxmbd.analysis import (
     parse_inputs,
     parse_known,
 )
-from jaxmbd.graph import topology
+from jaxmbd.graph import Topology, topology
 from jaxmbd.model import Mechanism, Sampled
 from jaxmbd.observe.experiment import Axis, Curves, Experiment, Failure, named_observables
 from jaxmbd.observe.snapshot import Snapshot
@@ -57,8 +57,9 @@ class Driven(Experiment):
     Positions, speeds and accelerations follow from the driven coordinates alone, efforts and
     reactions from the equations of motion, links without mass among them (`simulate_driven`). As
     many coordinates are driven as there are degrees of freedom; what stays free fails with the
-    status SINGULAR. The driving efforts act in all reactions; `HoldingEffort` of a coordinate is
-    its driving torque or force, `DrivingPower` its power.
+    status SINGULAR. The driving efforts act in all reactions; `HoldingEffort` of a driven
+    coordinate (of an actuated joint, where there are such) is its torque or force, `DrivingPower`
+    its power.
 
     Attributes:
         known: driven coordinate to its course, with the keys of `assemble`: a function of t, a pair
@@ -150,7 +151,8 @@ class Driven(Experiment):
 
         def outputs(_: None, row: Any) -> tuple[None, list[Array]]:
             t, q, v, *rest = row
-            at = _instant(mech, course, efforts_at(inputs, t, q, v), t, q, v, *rest)
+            given = efforts_at(inputs, t, q, v)
+            at = _instant(mech, course, self.actuated, given, t, q, v, *rest)
             return None, [what.value(at) for what in every]
 
         rows = (run.t, run.q, run.v, run.vdot, run.lam, run.effort, run.tau)
@@ -176,6 +178,7 @@ def _plain(x: Any) -> Any:
 def _instant(
     mech: Mechanism,
     course: DrivenCourse,
+    actuated: tuple[Any, ...] | None,
     inputs: Any,
     t: Array,
     q: Array,
@@ -211,4 +214,17 @@ def _instant(
         vdot=vdot,
         multipliers=jnp.concatenate([lam, *(x[None] for x in held.values())]),
         driving=driving,
+        actuating={} if actuated is None else _actuating(topology(mech), actuated, tau),
     )
+
+
+def _actuating(top: Topology, actuated: tuple[Any, ...], tau: Array) -> dict[Key, Array]:
+    """Efforts by the coordinates of actuated joints; a ball has none."""
+    found: dict[Key, Array] = {}
+    for entry in actuated:
+        name, index = entry if isinstance(entry, tuple) else (entry, None)
+        q, v = top.layout[name].q, top.layout[name].v
+        if q is not None and v is not None and q.stop - q.start == v.stop - v.start:
+            for i in range(v.stop - v.start) if index is None else (index,):
+                found[JointCoordinate(name, i)] = tau[v.start + i]
+    return found

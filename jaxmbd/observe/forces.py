@@ -21,7 +21,16 @@ from jaxmbd.analysis import (
 )
 from jaxmbd.dynamics import kinetic_energy, potential_energy
 from jaxmbd.graph import neutral, topology
-from jaxmbd.model import GearMesh, Joint, Measure, Mechanism, PointDrive, ToothForces
+from jaxmbd.model import (
+    BaseCoupling,
+    GearMesh,
+    Joint,
+    Measure,
+    Mechanism,
+    PointDrive,
+    RackAndPinion,
+    ToothForces,
+)
 from jaxmbd.observe.experiment import known_problems
 from jaxmbd.observe.observable import Observable, Output
 from jaxmbd.observe.points import AXES, axis_dims, axis_problems, component, of_axis
@@ -213,10 +222,10 @@ class DriveEffort(Observable):
 
 @dataclass(frozen=True)
 class ToothForce(Observable):
-    """A part of the force [N] between the teeth of a `GearMesh`.
+    """A part of the force [N] between the teeth of a `GearMesh`, or of a `RackAndPinion` as gear b.
 
     Attributes:
-        mesh: name of the gear mesh.
+        mesh: name of the gear mesh, or of a rack and pinion with a pressure angle.
         part: "tangential" (on gear b, positive along the motion of gear a's teeth for a positive
             angle of its joint), "radial" (pushes the gears apart, never negative) or "axial" (on
             gear b along gear a's axis, of bevel gears along the common element of the cones).
@@ -238,11 +247,19 @@ class ToothForce(Observable):
         return Output("N", f"{self.part} tooth force of {self.mesh}")
 
     def problems(self, mech: Mechanism) -> list[str]:
-        meshes = [n for n, x in mech.couplings.items() if isinstance(x, GearMesh)]
+        meshes = [n for n, x in mech.couplings.items() if _has_teeth(x)]
+        if isinstance(mech.couplings.get(self.mesh), RackAndPinion) and self.mesh not in meshes:
+            return [f"'{self.mesh}' is a pure couple; give the RackAndPinion a pressure_angle"]
         found = unknown("gear mesh", self.mesh, meshes)
         if self.part not in ToothForces._fields:
             found.append(f"part={self.part!r}; give one of {list(ToothForces._fields)}")
         return found
+
+
+def _has_teeth(coupling: BaseCoupling) -> bool:
+    """Whether a coupling knows the force of its teeth."""
+    rack = isinstance(coupling, RackAndPinion) and coupling.pressure_angle is not None
+    return rack or isinstance(coupling, GearMesh)
 
 
 def single_key(mech: Mechanism, coordinate: Any) -> Key:
@@ -253,6 +270,8 @@ def single_key(mech: Mechanism, coordinate: Any) -> Key:
 @dataclass(frozen=True)
 class HoldingEffort(Observable):
     """The effort [N·m or N] that holds a held coordinate, or drives a driven one, along it.
+
+    Where other joints produce a driven motion (``Driven(actuated=…)``) it is that of one of them.
 
     Attributes:
         coordinate: one of the experiment's: a joint, ``(joint, i)``, or a `PointCoordinate` or
@@ -285,8 +304,8 @@ class DrivingPower(Observable):
     """The power [W] of the effort that drives a coordinate, positive where it does work.
 
     Attributes:
-        driven: a coordinate that the experiment drives, as of `HoldingEffort`, or the name of a
-            drive of the mechanism.
+        driven: a coordinate that the experiment drives or actuates, as of `HoldingEffort`, or the
+            name of a drive of the mechanism.
 
     Example:
         >>> from jaxmbd.observe import DrivingPower

@@ -33,6 +33,7 @@ class Snapshot:
         vdot: accelerations (nv,) where the motion is given, with `multipliers`.
         multipliers: λ (nc,) and the efforts that hold the held coordinates (nk,), where known.
         driving: further efforts that `inputs` contain, by the coordinate that each drives.
+        actuating: those of other joints, which produce the motion instead, by their coordinates.
         shared: what observables have found and other ones need too, by keys of their own.
 
     Example:
@@ -58,12 +59,13 @@ class Snapshot:
         vdot: Array | None = None,
         multipliers: Array | None = None,
         driving: Mapping[Key, Array] | None = None,
+        actuating: Mapping[Key, Array] | None = None,
     ):
         self.mech, self.q, self.t = mech, jnp.asarray(q, mech.dtype), t
         self.v = jnp.zeros(topology(mech).nv, self.q.dtype) if v is None else v
         self.inputs, self.keys, self.values = inputs, keys, values or []
         self.moving, self.multipliers, self._given = moving, multipliers, vdot
-        self.driving = dict(driving or {})
+        self.driving, self.actuating = dict(driving or {}), dict(actuating or {})
         self.shared: dict[Any, Any] = {}
 
     @property
@@ -130,12 +132,13 @@ class Snapshot:
         return self.lam[rows][0]
 
     def holding(self, key: Key) -> Array:
-        """Effort that holds or drives a coordinate [N·m or N], positive along it."""
-        if key in self.driving:
-            return self.driving[key]
+        """Effort that holds, drives or actuates a coordinate [N·m or N], positive along it."""
+        efforts = self.driving | self.actuating
+        if key in efforts:
+            return efforts[key]
         if key not in self.keys:
-            held = [*self.keys, *self.driving]
-            raise ValueError(f"HoldingEffort: {key} is not held here; held are {held}")
+            held = [*self.keys, *efforts]
+            raise ValueError(f"HoldingEffort: {key} is not held here; held or actuated are {held}")
         return self._dynamics[2][self.motion.top.nc + self.keys.index(key)]
 
     def measures(self, element: str) -> dict[str, Measure]:

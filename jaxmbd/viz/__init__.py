@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from jaxmbd.plumbing import on_use
 
 if TYPE_CHECKING:
+    from jaxmbd.viz.cam_outline import write_cam
     from jaxmbd.viz.curves import (
         ackermann_figure,
         corner_figure,
@@ -61,12 +62,14 @@ __all__ = [
     "suspension_report",
     "topology_figure",
     "viser_server",
+    "write_cam",
     "write_dxf",
 ]
 
 __getattr__, __dir__ = on_use(
     __name__,
     {
+        "cam_outline": "write_cam",
         "curves": "ackermann_figure corner_figure curve_fan histogram kinematics_figure",
         "dxf": "write_dxf",
         "explorer.experiments": "held_text undriven usual_experiment usual_motion",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,15 @@ from jaxmbd.io import Imported
 from jaxmbd.model import Mechanism
 from jaxmbd.viz.glyphs import Wheel
 from jaxmbd.viz.kinematic_diagram import PIN, placed, plane_drawing
-from jaxmbd.viz.plane_drawing import Circle, Drawing, Line
+from jaxmbd.viz.plane_drawing import Circle, Line
 
-_UNITS = {"mm": (1e3, 4), "m": (1.0, 6), "in": (1.0 / 0.0254, 1)}
+UNITS = {"mm": (1e3, 4), "m": (1.0, 6), "in": (1.0 / 0.0254, 1)}
 """Each unit in a metre, and its number as ``$INSUNITS``."""
 _TEXT = 1.8
 """Height of letters over the radius of a pin."""
 
 Pair = tuple[int, Any]
+Letters = tuple[str, Any, float]
 
 
 def write_dxf(
@@ -67,37 +68,62 @@ def write_dxf(
         ...     path.read_text().splitlines()[1]
         'crank, unit mm, x to the right, y upwards'
     """
-    if unit not in _UNITS:
-        raise ValueError(f"unit={unit!r}: give one of {list(_UNITS)}")
+    if unit not in UNITS:
+        raise ValueError(f"unit={unit!r}: give one of {list(UNITS)}")
     drawing = plane_drawing(
         model, solution, plane=plane, frame=frame, traces=traces, along=along, wheels=wheels
     )
     path = Path(path)
-    pairs = _document(path.stem, drawing, unit, names)
+    right, up = drawing.view.names()
+    axes = f", {right} to the right, {up} upwards" if right and up else ""
+    texts = drawing.names if names else ()
+    places = placed(texts, drawing, drawing.pin / PIN)
+    height = _TEXT * drawing.pin
+    letters = [(name.text, at, height) for name, at in zip(texts, places, strict=True)]
+    return write_parts(path, f"{path.stem}, unit {unit}{axes}", unit, drawing.parts, letters)
+
+
+def write_parts(
+    path: Path,
+    comment: str,
+    unit: str,
+    parts: Sequence[Line | Circle],
+    letters: Sequence[Letters] = (),
+) -> Path:
+    """Write lines, circles and names.
+
+    Returns:
+        the file.
+
+    Args:
+        path: the file.
+        comment: its first line.
+        unit: of `UNITS`.
+        parts: lines and circles [m].
+        letters: names, each with its middle (2,) and its height [m].
+    """
+    pairs = _document(comment, unit, parts, letters)
     text = "".join(f"{code}\n{_value(x)}\n" for code, x in pairs)
     path.write_text(text, "ascii", newline="\r\n")
     return path
 
 
-def _document(title: str, drawing: Drawing, unit: str, names: bool) -> Iterator[Pair]:
+def _document(
+    comment: str, unit: str, parts: Sequence[Line | Circle], letters: Sequence[Letters]
+) -> Iterator[Pair]:
     """All of a file."""
-    factor, number = _UNITS[unit]
-    right, up = drawing.view.names()
-    axes = f", {right} to the right, {up} upwards" if right and up else ""
-    yield 999, f"{title}, unit {unit}{axes}"
+    factor, number = UNITS[unit]
+    yield 999, comment
     yield from _section("HEADER", [(9, "$ACADVER"), (1, "AC1009"), (9, "$INSUNITS"), (70, number)])
-    layers = dict.fromkeys([*(_layer(x) for x in drawing.parts), *(["NAMES"] if names else [])])
+    layers = dict.fromkeys([*(_layer(x) for x in parts), *(["NAMES"] if letters else [])])
     table: list[Pair] = [(0, "TABLE"), (2, "LAYER"), (70, len(layers))]
     for k, layer in enumerate(layers):
         table += [(0, "LAYER"), (2, layer), (70, 0), (62, k % 7 + 1), (6, "CONTINUOUS")]
     yield from _section("TABLES", [*table, (0, "ENDTAB")])
-    entities = [pair for part in drawing.parts for pair in _entity(part, factor)]
-    written = drawing.names if names else ()
-    places = placed(written, drawing, drawing.pin / PIN)
-    for name, at in zip(written, places, strict=True):
+    entities = [pair for part in parts for pair in _entity(part, factor)]
+    for text, at, height in letters:
         entities += [(0, "TEXT"), (8, "NAMES"), *_point(at, factor, 0)]
-        entities += [(40, factor * _TEXT * drawing.pin), (1, name.text), (72, 4)]
-        entities += _point(at, factor, 1)
+        entities += [(40, factor * height), (1, text), (72, 4), *_point(at, factor, 1)]
     yield from _section("ENTITIES", entities)
     yield 0, "EOF"
 

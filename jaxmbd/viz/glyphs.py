@@ -271,59 +271,6 @@ _FORMS: dict[str, Callable[[Any, float], Mesh]] = {
 }
 
 
-class GearWheel(NamedTuple):
-    """A gear, a pinion or a pulley of a coupling.
-
-    Attributes:
-        coupling: its name.
-        body: that it is part of.
-        at: its centre as drawn (3,) [m].
-        axis: of its rotation (3,).
-        radius: of its pitch circle [m].
-    """
-
-    coupling: str
-    body: str
-    at: np.ndarray
-    axis: np.ndarray
-    radius: float
-
-
-def gear_wheels(mech: Mechanism) -> list[GearWheel]:
-    """The wheels that couplings of two joints stand for (`BaseCoupling.pitch_radii`), in space.
-
-    A wheel is on that body of its joint which the other joint does not have.
-    """
-    joints = {n: with_directions(x, mech.point) for n, x in mech.joints.items()}
-    found = []
-    for name, coupling in mech.couplings.items():
-        pair = [joints[joint] for joint, _ in coupling.terms]
-        turns = [joints[joint].speeds[i] == "angle" for joint, i in coupling.terms]
-        axes = [x.bearing_axis() if turn else None for x, turn in zip(pair, turns, strict=True)]
-        if len(pair) != 2 or all(axis is None for axis in axes):
-            continue
-        centres = [np.asarray(mech.point(joint.point_a)) for joint in pair]
-        across = next(np.asarray(axis) for axis in axes if axis is not None)
-        distance = float(np.linalg.norm(np.cross(across, centres[1] - centres[0])))
-        radii = coupling.pitch_radii(distance) or (None, None)
-        carrier = {pair[0].a, pair[0].b} & {pair[1].a, pair[1].b}
-        for joint, axis, at, radius in zip(pair, axes, centres, radii, strict=True):
-            if radius is not None and axis is not None:
-                body = joint.a if joint.b in carrier else joint.b
-                found.append(GearWheel(name, body, at, np.asarray(axis), radius))
-    return found
-
-
-def gear_solid(wheel: GearWheel, size: float) -> Solid:
-    """A rim on its pitch circle, with a hub and spokes that show its rotation."""
-    spokes = [
-        cylinder(0.35 * size, 0.0, wheel.radius, 8).moved(frame_along((np.cos(u), np.sin(u), 0)))
-        for u in 2.0 * np.pi * np.arange(3) / 3
-    ]
-    rim = joined([*spokes, ring(wheel.radius, 0.5 * size, 96), cylinder(1.6 * size, -size, size)])
-    return Solid(wheel.coupling, wheel.body, rim.moved(frame_along(wheel.axis), wheel.at), PIN)
-
-
 class Wheel(NamedTuple):
     """A wheel to be drawn.
 

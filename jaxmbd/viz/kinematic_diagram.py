@@ -76,8 +76,9 @@ def plane_figure(
     """A kinematic diagram for a report: links, symbols of joints, names, paths of points.
 
     Links are bars and plates through their joints; pins are circles, fixed ones on hatched ground,
-    sliders blocks on a guide, gears and pulleys pitch circles, cams their curves, springs zigzags,
-    dampers dashpots. What turns about an axis in the plane of the picture is seen from its side.
+    sliders blocks on a guide, gears and pulleys pitch circles, bevel gears cones, worms cylinders,
+    cams their curves, springs zigzags, dampers dashpots. What turns about an axis in the plane of
+    the picture is seen from its side.
     A `Gear` with a negative ratio is drawn as external gears, with a positive one as a belt.
 
     Args:

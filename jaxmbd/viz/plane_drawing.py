@@ -25,14 +25,13 @@ from jaxmbd.model import (
     Tyre,
     with_directions,
 )
+from jaxmbd.viz.gear_glyphs import WORM, GearWheel, Loop, belt_loops, gear_wheels, racks, strands
 from jaxmbd.viz.glyphs import (
-    GearWheel,
     Wheel,
     attachments,
     bearing_points,
     drawn_joints,
     floats,
-    gear_wheels,
     wheel_of_tyre,
 )
 from jaxmbd.viz.plane_view import View
@@ -149,11 +148,15 @@ class _Sheet:
 
     def at(self, body: str, x: Any) -> np.ndarray:
         """Where drawn points (…, 3) [m] of a body are in the picture (…, 2)."""
+        return self.view.flat(self.placed(body, x))
+
+    def placed(self, body: str, x: Any) -> np.ndarray:
+        """Where drawn points (…, 3) [m] of a body are in space."""
         x = np.asarray(x, float)
-        if body != GROUND:
-            pose, com = self.poses[body], np.asarray(self.mech.com(body))
-            x = (x - com) @ np.asarray(pose.rotation).T + np.asarray(pose.position)
-        return self.view.flat(x)
+        if body == GROUND:
+            return x
+        pose, com = self.poses[body], np.asarray(self.mech.com(body))
+        return (x - com) @ np.asarray(pose.rotation).T + np.asarray(pose.position)
 
     def across(self, body: str, axis: Any) -> tuple[np.ndarray, float]:
         """Components (2,) of a drawn direction of a body, made one long, and their length."""
@@ -226,47 +229,48 @@ class _Sheet:
     def _pitch_circles(self) -> set[str]:
         """Gears and pulleys by their pitch circles, with belts and racks; the bodies that have one.
 
-        A mark shows how far a wheel has turned. Circles that do not touch are those of a belt.
+        A mark shows how far a wheel has turned.
         """
         wheels = gear_wheels(self.mech)
         for wheel in wheels:
-            self.ring(wheel.body, wheel.body, wheel.at, wheel.axis, wheel.radius, "pitch")
-            side = np.cross(np.cross(wheel.axis, self.view.axes[1]), wheel.axis)
-            side = side / (np.linalg.norm(side) or 1.0)
-            mark = wheel.at + wheel.radius * np.outer([0.85, 1.0], side)
-            self.line(wheel.body, self.at(wheel.body, mark), "line")
-        for name, coupling in self.mech.couplings.items():
-            own = [x for x in wheels if x.coupling == name]
-            if len(own) == 2:
-                self._belt(name, *own)
-            elif own:
-                joints = [self.joints[joint] for joint, _ in coupling.terms]
-                self._rack(own[0], next(x for x in joints if own[0].body not in (x.a, x.b)))
+            self._gear(wheel)
+        for loop in belt_loops(self.mech):
+            self._belt(loop)
+        for rack in racks(self.mech):
+            ends = rack.at + np.outer([-2.0, 2.0], rack.pinion.radius * rack.along)
+            self.line(rack.body, self.at(rack.pinion.frame, ends), "pitch")
         return {wheel.body for wheel in wheels}
 
-    def _belt(self, name: str, a: GearWheel, b: GearWheel) -> None:
-        """The outer tangents of two circles that do not touch."""
-        centres = [self.at(x.body, x.at) for x in (a, b)]
-        away = centres[1] - centres[0]
-        length = float(np.linalg.norm(away))
-        gaps = np.abs([a.radius + b.radius - length, abs(a.radius - b.radius) - length])
-        if min(gaps) < 1e-6 * length or length <= abs(a.radius - b.radius):
+    def _gear(self, wheel: GearWheel) -> None:
+        """A pitch circle with a mark; of bevel gears the pitch cone, of a worm its cylinder."""
+        frame = frame_along(wheel.axis)
+        rim = wheel.radius * np.stack([np.cos(_ROUND), np.sin(_ROUND)], 1) @ frame[:, :2].T
+        _, length = self.across(wheel.body, wheel.axis)
+        shaft = self.at(wheel.frame, np.stack([wheel.at, wheel.bearing]))
+        if np.linalg.norm(shaft[1] - shaft[0]) > self.pin:
+            self.line(wheel.body, shaft, "line")
+        if wheel.thread is not None and length > 1e-6:
+            half = 0.5 * WORM * wheel.radius * wheel.axis
+            ends = np.concatenate([wheel.at + rim + half, wheel.at + rim - half])
+            self.line(wheel.body, _outline(self.at(wheel.body, ends)), "pitch", closed=True)
             return
-        way = away / length
-        cos = (a.radius - b.radius) / length
-        for sin in np.sqrt(1.0 - cos**2) * np.array([1.0, -1.0]):
-            normal = cos * way + sin * np.array([-way[1], way[0]])
-            ends = [x + r.radius * normal for x, r in zip(centres, (a, b), strict=True)]
-            self.line(name, ends, "thin")
+        self.ring(wheel.body, wheel.body, wheel.at, wheel.axis, wheel.radius, "pitch")
+        if wheel.apex is not None and length > 1e-6:
+            cone = np.concatenate([wheel.at + rim, wheel.apex[None]])
+            self.line(wheel.body, _outline(self.at(wheel.body, cone)), "pitch", closed=True)
+        side = np.cross(np.cross(wheel.axis, self.view.axes[1]), wheel.axis)
+        side = side / (np.linalg.norm(side) or 1.0)
+        mark = wheel.at + wheel.radius * np.outer([0.85, 1.0], side)
+        self.line(wheel.body, self.at(wheel.body, mark), "line")
 
-    def _rack(self, pinion: GearWheel, joint: Any) -> None:
-        """The pitch line of a rack, on the side of the pinion where the rack is."""
-        way, length = self.across(joint.a, joint.looks()[0].axis)
-        if length > 0.1:
-            centre, side = self.at(pinion.body, pinion.at), np.array([-way[1], way[0]])
-            towards = (self.at(joint.b, self.mech.point(joint.point_b)) - centre) @ side
-            foot = centre + np.copysign(pinion.radius, towards) * side
-            self.line(joint.b, foot + np.outer([-2.0, 2.0], pinion.radius * way), "pitch")
+    def _belt(self, loop: Loop) -> None:
+        """The straight parts of a belt, where the pulleys are."""
+        a, b = (self.placed(x.body, x.at) for x in (loop.a, loop.b))
+        u = self.placed(loop.a.frame, loop.a.at + loop.a.axis) - self.placed(
+            loop.a.frame, loop.a.at
+        )
+        for ends in strands(a, b, u / np.linalg.norm(u), loop):
+            self.line(loop.name, self.view.flat(np.stack(ends)), "thin")
 
     def _tyres(self) -> list[Wheel]:
         tyres = (x for x in self.mech.forces.values() if isinstance(x, (Tyre, PacejkaTyre)))

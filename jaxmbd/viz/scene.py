@@ -14,6 +14,7 @@ import numpy as np
 from jaxmbd.io import Imported
 from jaxmbd.kinematics import Pose
 from jaxmbd.model import GROUND, Mechanism, PointRef, in_space
+from jaxmbd.viz.gear_glyphs import belt_spans, gear_solid, gear_wheels, rack_solid, racks
 from jaxmbd.viz.glyphs import (
     Colour,
     Solid,
@@ -23,8 +24,6 @@ from jaxmbd.viz.glyphs import (
     drawn_joints,
     floor_height,
     force_solids,
-    gear_solid,
-    gear_wheels,
     joint_solids,
     link_shape,
     shape_mesh,
@@ -202,15 +201,16 @@ class Scene:
             solids += wheel_solids("wheel", wheel)
         every = np.concatenate([*(x.mesh.vertices for x in solids), *points.values()])
         low, high = every.min(axis=0), every.max(axis=0)
-        up = _upwards(drawn, mech.structure.planar)
+        up, between = _upwards(drawn, mech.structure.planar), drawn.joints | drawn.forces
         floor = floor_height(shapes.values(), up)
         below = 0.0 if wheels else 0.05 * float(np.linalg.norm(high - low))
         lowest = float(np.min(every @ up)) - below
         return Scene(
             mech,
             tuple(solids),
-            tuple(
-                x for n, y in (drawn.joints | drawn.forces).items() for x in spans(drawn, n, y, s)
+            (
+                *(x for n, y in between.items() for x in spans(drawn, n, y, s)),
+                *belt_spans(drawn, s),
             ),
             0.5 * (low + high),
             0.5 * (high - low),
@@ -317,3 +317,5 @@ def _elements(mech: Mechanism, s: float) -> Iterable[Solid]:
         yield from force_solids(mech, name, force, s)
     for wheel in gear_wheels(mech):
         yield gear_solid(wheel, s)
+    for rack in racks(mech):
+        yield rack_solid(rack, s)

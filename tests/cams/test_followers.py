@@ -30,6 +30,7 @@ from jaxmbd.cams import (
 from jaxmbd.observe import ContactForce, Coordinate, Driven, HoldingEffort, Reaction, constant_speed
 
 ANGLES = np.arange(240) * (2 * np.pi / 240)
+FINE = np.arange(360_000) * (2 * np.pi / 360_000)
 CAMS = {
     "roller": Sizes("TranslatingRoller", 0.02, 0.04, roller=0.01, offset=0.008),
     "knife, clockwise": Sizes("TranslatingRoller", 0.02, 0.05, offset=-0.01, clockwise=True),
@@ -149,38 +150,73 @@ def test_an_eccentric_disc():
     np.testing.assert_allclose(np.linalg.norm(away, axis=1), 0.05, rtol=1e-13)
 
 
+def fine_rates(height):
+    return (oracle.displacement(FINE, height, k) for k in range(3))
+
+
 def test_undercutting():
     cam = TranslatingRoller(programme(0.02), 0.04, 0.01)
-    pitch = np.asarray(cam.geometry(ANGLES).pitch_radius)
-    limit = pitch[pitch > 0].min()
-    np.testing.assert_allclose(largest_roller_radius(cam, n=240), limit, rtol=1e-10)
-    np.testing.assert_allclose(largest_roller_radius(cam, radius=0.005, n=240), limit - 0.005)
+    s, s1, s2 = fine_rates(0.02)
+    r = 0.05 + s
+    limit = 1 / np.max((r**2 + 2 * s1**2 - r * s2) / (r**2 + s1**2) ** 1.5)
+    np.testing.assert_allclose(largest_roller_radius(cam), limit, rtol=1e-9)
+    np.testing.assert_allclose(largest_roller_radius(cam, radius=0.005), limit - 0.005, rtol=1e-9)
     for share, wanted in ((0.999, CamStatus.OK), (1.01, CamStatus.UNDERCUT)):
         one = TranslatingRoller(programme(0.02), 0.05 - share * limit, share * limit)
-        assert one.status(240) == wanted
+        assert one.status() == wanted
         sizes = Sizes("TranslatingRoller", 0.02, 0.05 - share * limit, roller=share * limit)
         apart = oracle.clearances(sizes, ANGLES, oracle.profile(sizes, ANGLES))
         assert (apart.min() < -1e-12) == (wanted == CamStatus.UNDERCUT)
     assert isinstance(cam, Roller)
 
 
+def short_rise(height, width, law):
+    up, down = Rise(height, width, law), Return(height, width, law)
+    return Programme([Dwell(1.0043), up, Dwell(1.0), down, Dwell()])
+
+
+@pytest.mark.parametrize("law", ["cycloidal", pytest.param("parabolic", marks=pytest.mark.slow)])
+def test_undercutting_within_a_short_rise(law):
+    """Rises of 0.1 to 3 degrees between equal steps; ``s''`` by its closed form."""
+    worst = 2 * np.pi if law == "cycloidal" else 4.0
+    for width in np.deg2rad([0.1, 0.7, 2.0, 3.0]):
+        # A flat face: the least r_b + s + s'' is r_b less the largest deceleration, nearly.
+        height = 0.04 * width**2 / worst
+        for share, wanted in ((0.99, CamStatus.OK), (1.03, CamStatus.UNDERCUT)):
+            lift = share * height
+            one = TranslatingFlat(short_rise(lift, width, law), 0.04)
+            assert one.status() == wanted, (width, share)
+        # A roller: as large as the least radius of the pitch curve.
+        lift = 0.3 * height
+        one = TranslatingRoller(short_rise(lift, width, law), 0.04, 0.02)
+        x = np.linspace(0.0, 1.0, 200_001)[1:-1]
+        if law == "cycloidal":
+            s, s1 = x - np.sin(2 * np.pi * x) / (2 * np.pi), 1 - np.cos(2 * np.pi * x)
+            s2 = 2 * np.pi * np.sin(2 * np.pi * x)
+        else:
+            early = x < 0.5
+            s, s1 = np.where(early, 2 * x**2, 1 - 2 * (1 - x) ** 2), 4 * np.minimum(x, 1 - x)
+            s2 = np.where(early, 4.0, -4.0)
+        r, s1, s2 = 0.06 + lift * s, lift * s1 / width, lift * s2 / width**2
+        limit = 1 / np.max((r**2 + 2 * s1**2 - r * s2) / (r**2 + s1**2) ** 1.5)
+        np.testing.assert_allclose(largest_roller_radius(one), limit, rtol=1e-7)
+
+
 def test_least_base_radii():
-    s, s1, s2, _ = (np.asarray(x) for x in programme(0.02).rates(ANGLES))
-    flat = least_base_radius(TranslatingFlat(programme(0.02), 0.06), radius=0.01, n=240)
-    np.testing.assert_allclose(flat, np.max(0.01 - s - s2), rtol=1e-10)
+    s, s1, s2 = fine_rates(0.02)
+    flat = least_base_radius(TranslatingFlat(programme(0.02), 0.06), radius=0.01)
+    np.testing.assert_allclose(flat, np.max(0.01 - s - s2), rtol=1e-9)
     limit, e, roller = np.deg2rad(25.0), 0.008, 0.004
     cam = TranslatingRoller(programme(0.02), 0.05, roller, e)
-    found = least_base_radius(cam, pressure_angle=limit, n=240)
+    found = least_base_radius(cam, pressure_angle=limit)
     d = np.max(np.abs(s1 - e) / np.tan(limit) - s)
-    np.testing.assert_allclose(found, np.hypot(d, e) - roller, rtol=1e-10)
+    np.testing.assert_allclose(found, np.hypot(d, e) - roller, rtol=1e-9)
     arm = follower(CAMS["arm"])
     with pytest.raises(ValueError, match="none up to 4 m will do; allow"):
         least_base_radius(arm, pressure_angle=0.01)
     found = least_base_radius(arm, pressure_angle=0.5)
     one = arm.with_fields({"base_radius": jnp.asarray(found)})
-    np.testing.assert_allclose(
-        jnp.abs(one.geometry(np.arange(360) * np.pi / 180).pressure_angle).max(), 0.5, rtol=1e-9
-    )
+    np.testing.assert_allclose(jnp.abs(one.geometry(FINE).pressure_angle).max(), 0.5, rtol=1e-9)
 
 
 def test_statuses_while_tracing_and_out_of_reach():

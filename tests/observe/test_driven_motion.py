@@ -16,11 +16,13 @@ from jaxmbd.observe import (
     DriveEffort,
     Driven,
     DrivingPower,
+    Energy,
     HoldingEffort,
     Position,
     Reaction,
     ShakingForce,
     ShakingMoment,
+    SpeedRatio,
     Together,
     Velocity,
     constant_speed,
@@ -367,6 +369,35 @@ def test_other_joints_can_produce_the_motion():
     inputs = {"rocker": run.effort[k]}
     want = mbd.joint_reactions(mech, run.q[k], run.v[k], run.vdot[k], run.lam[k], inputs=inputs)
     np.testing.assert_allclose(found["pin"][k], want["A"][3:], rtol=1e-12, atol=1e-12)
+
+
+def test_the_effort_of_an_actuated_joint_and_its_power():
+    """Power is the rate of kinetic energy and weight; the driven crank has no effort of its own."""
+    mech = four_bar()
+    observe = {
+        "torque": HoldingEffort("rocker"),
+        "power": DrivingPower("rocker"),
+        "energy": Energy("total"),
+        "ratio": SpeedRatio("rocker", "crank"),
+    }
+    step, middle = 1e-4, np.array([0.1, 0.35, 0.8])
+    times = np.sort(np.concatenate([middle - step, middle, middle + step]))
+    found = Driven({"crank": (_line, 1.5)}, times, observe, actuated="rocker")(mech)
+    by_crank = Driven(
+        {"crank": (_line, 1.5)},
+        times,
+        {"torque": HoldingEffort("crank"), "ratio": observe["ratio"]},
+    )(mech)
+    rate = (found["energy"][2::3] - found["energy"][::3]) / (2.0 * step)
+    np.testing.assert_allclose(found["power"][1::3], rate, rtol=1e-6)
+    np.testing.assert_allclose(
+        found["torque"] * by_crank["ratio"], by_crank["torque"], rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(found["ratio"], by_crank["ratio"], rtol=1e-12)
+    with pytest.raises(ValueError, match="not held here; held or actuated are .*rocker"):
+        Driven({"crank": (_line, 1.5)}, times, {"f": HoldingEffort("crank")}, actuated="rocker")(
+            mech
+        )
 
 
 def test_a_failure_names_joint_and_time():

@@ -61,7 +61,7 @@ def joint_polynomial(
     elif isinstance(coupling, RackAndPinion):
         terms, numbers = terms[::-1], [coupling.offset, coupling.radius]
     elif isinstance(coupling, PlacedMesh) and len(terms) == 2:
-        terms, numbers = terms[::-1], [0.0, -coupling.factors[0]]
+        terms, numbers = terms[::-1], [coupling.offset, -coupling.factors[0]]
     elif isinstance(coupling, Coupling) and coupling.function is polynomial and len(terms) <= 2:
         numbers = coupling.params
     first, second, *_ = (*(elementary_joint(tree, *term) for term in terms), None, None)
