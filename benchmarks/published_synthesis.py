@@ -9,6 +9,7 @@ where the points were met exactly, at most a millionth.
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -35,7 +36,7 @@ def one(problem: Any, case: Any, seed: int, options: Any) -> dict[str, Any]:
         return {"failed": str(error).splitlines()[0], "seconds": time.perf_counter() - began}
     seconds = time.perf_counter() - began
     points, works = judged(found, case.follower or path)
-    at = {name: [x.real, x.imag] for name, x in points.items()}
+    at = {name: np.asarray(x).tolist() for name, x in found.mechanism.points.items()}
     error = case.error(points, found.inputs)
     return {"error": error, "works": works, "seconds": seconds, "points": at}
 
@@ -46,6 +47,7 @@ def measured(name: str, options: Any) -> dict[str, Any]:
 
     case = CASES[name]
     problem = case.problem()
+    load = os.getloadavg()[0]
     rows = [one(problem, case, seed, options) for seed in range(options.seeds)]
     good = [row for row in rows if row.get("works")]
     best = min(good, key=lambda row: row["error"], default={})
@@ -61,6 +63,7 @@ def measured(name: str, options: Any) -> dict[str, Any]:
         "seeds": options.seeds,
         "succeed": sum(row["error"] <= limit for row in good) / options.seeds,
         "with defects": len([row for row in rows if row.get("works") is False]),
+        "load at start": round(load, 2),
         "first seconds": rows[0]["seconds"],
         "median seconds": float(np.median([row["seconds"] for row in rows])),
     }

@@ -15,8 +15,9 @@
 
 - Klann's leg (Stephenson III), by the coordinates of US patent 6,260,862: its foot over the
   half turn of the crank that is its stride; kept as Jansen's, other points within 0.1 of his.
+- A closed path of a spherical four-bar: see `spherical`.
 
-What is printed of the last three are lengths; deviations are computed from them.
+What is printed of the last four are lengths; deviations are computed from them.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from jaxmbd.synthesis import (
     massless_four_bar,
     massless_linkage,
 )
+from synthesis_cases import spherical
 
 NINE = [
     (0.8961867, -0.09802917), (1.2156535, -1.18749100), (1.5151435, -0.85449808),
@@ -51,7 +53,8 @@ HOEKEN = {
 """Crank's range [deg] to ground, coupler and travel over the crank, and deviation [%], printed."""
 
 
-Follower = Callable[[dict[str, complex], np.ndarray], tuple[np.ndarray, np.ndarray]]
+Follower = Callable[[dict[str, Any], np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Of hardpoints, complex or (3,), and inputs (n,): where the point is, and how far from open."""
 
 
 class Published(NamedTuple):
@@ -69,7 +72,7 @@ class Published(NamedTuple):
     text: str
     problem: Callable[[], Problem]
     printed: tuple[float, str]
-    error: Callable[[dict[str, complex], np.ndarray], float]
+    error: Callable[[dict[str, Any], np.ndarray], float]
     starts: int = 32
     follower: Follower | None = None
 
@@ -126,9 +129,10 @@ leg = partial(followed, ("OB", "ABU", "ABL", "AUE", "ELF", "FLG"))
 walker = partial(followed, ("AB", "BDC", "BCE", "EGF", "EFP"))
 
 
-def judged(found: Synthesis, follower: Follower = path) -> tuple[dict[str, complex], bool]:
+def judged(found: Synthesis, follower: Follower = path) -> tuple[dict[str, Any], bool]:
     """Hardpoints, and whether it works: one order, room between the circles all the way."""
-    points = {n: complex(*np.asarray(x)) for n, x in found.mechanism.points.items()}
+    drawn = {name: np.asarray(x) for name, x in found.mechanism.points.items()}
+    points = {name: complex(*x) if len(x) == 2 else x for name, x in drawn.items()}
     steps = np.diff(found.inputs)
     ordered = bool(np.all(steps > 0.0) or np.all(steps < 0.0)) and np.ptp(found.inputs) < 2 * np.pi
     between = np.linspace(found.inputs[0], found.inputs[-1], 2001)
@@ -328,4 +332,12 @@ CASES["klann"] = Published(
     partial(_across, follower=walker),
     8,
     walker,
+)
+CASES["spherical"] = Published(
+    "closed path of a spherical four-bar, 64 points at even angles of the crank",
+    spherical.problem,
+    (spherical.missed(spherical.printed(), spherical.TURN), "root mean square distance [radii]"),
+    spherical.missed,
+    256,
+    spherical.on_sphere,
 )

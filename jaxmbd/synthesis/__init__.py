@@ -25,6 +25,7 @@ from jaxmbd.synthesis.linkages import (
     massless_rssr,
     massless_six_bar,
     massless_slider_crank,
+    massless_spherical_four_bar,
 )
 from jaxmbd.synthesis.problem import Problem
 from jaxmbd.synthesis.synthesis import Defects, Synthesis, defects, finish, synthesize
@@ -73,6 +74,7 @@ __all__ = [
     "massless_rssr",
     "massless_six_bar",
     "massless_slider_crank",
+    "massless_spherical_four_bar",
     "synthesize",
     "transmission",
 ]

@@ -28,6 +28,10 @@ _RSSR = {
     "rocker_pivot": (2.0, 3.0, 0.5),
 }
 _RSSP = {"crank_pivot": (0.0, 0.0, 0.0), "A": (1.0, 0.0, 0.0), "B": (3.0, 0.5, 0.5)}
+_SPHERICAL = {
+    "O": (0.0, 0.0, 0.0), "A": (1.0, 0.0, 0.0), "B": (1.0, 0.0, 0.4), "C": (0.5, 0.7, 0.9),
+    "D": (0.5, 1.0, 0.0), "P": (0.6, 0.2, 0.8),
+}  # fmt: skip
 _FIVE_SS = {
     "A1": (0.0, -0.5, -0.5), "B1": (2.0, 0.0, -0.5), "A2": (0.0, 0.5, -0.5), "B2": (2.0, 0.1, -0.5),
     "A3": (0.0, -0.4, 0.5), "B3": (2.0, 0.0, 0.4), "A4": (0.0, 0.5, 0.5), "B4": (2.0, 0.1, 0.4),
@@ -360,6 +364,40 @@ def massless_rssp(
             "coupler": Rod("crank", "slider", at_a="A", at_b="B"),
         },
         points={**_RSSP, **(points or {})},
+        gravity=(0.0, 0.0, 0.0),
+    )
+
+
+def massless_spherical_four_bar(points: dict[str, Any] | None = None) -> Mechanism:
+    """A spherical four-bar, whose axes meet in `O`: kinematics only, links without mass.
+
+    Bodies `crank` (turning about the axis through `A`, the input) and `coupler` (turning on the
+    crank about the axis through `B`, with `C` and the point `P`); a rod, `rocker`, holds `C` at its
+    distance from the ground's `D`. As `C` stays at its distance from `O`, this keeps the arc from
+    the axis through `C` to that through `D`, as a rocker on these axes does, without its redundant
+    rows. Where points stand on their axes changes nothing. For a function of the crank's angle use
+    `massless_rssr` with axes that meet: there the rocker is a body.
+
+    Args:
+        points: hardpoints by name, (3,) [m], instead of those of the default drawing.
+
+    Example:
+        >>> import jaxmbd as mbd
+        >>> from jaxmbd.synthesis import massless_spherical_four_bar
+        >>> mbd.mobility(massless_spherical_four_bar()).kutzbach
+        1
+    """
+    return Mechanism(
+        bodies={
+            "crank": _massless("B", False),
+            "coupler": _massless("C", False, markers=("P",)),
+        },
+        joints={
+            "A": Revolute("ground", "crank", at="O", axis=("O", "A")),
+            "B": Revolute("crank", "coupler", at="O", axis=("O", "B")),
+            "rocker": Rod("ground", "coupler", at_a="D", at_b="C"),
+        },
+        points={**_SPHERICAL, **(points or {})},
         gravity=(0.0, 0.0, 0.0),
     )
 

@@ -29,8 +29,10 @@ from jaxmbd.synthesis import (
     massless_inverted_slider_crank,
     massless_linkage,
     massless_rssp,
+    massless_rssr,
     massless_six_bar,
     massless_slider_crank,
+    massless_spherical_four_bar,
     synthesize,
 )
 from jaxmbd.synthesis.following import _determinant
@@ -120,6 +122,27 @@ def test_gears_and_balls_hold_what_they_hold():
     legs = np.linalg.norm(outer - inner, axis=2)
     assert legs == pytest.approx(np.tile(legs[0], (5, 1)), abs=1e-10)
     assert np.ptp(outer[:, 0, 2]) > 0.5
+
+
+def test_a_spherical_four_bar_keeps_its_arcs_and_is_an_rssr_whose_axes_meet():
+    linkage, turn = massless_spherical_four_bar(), np.linspace(0.0, 2.0 * np.pi, 9)
+    found = follow(linkage, "A", turn)
+    assert np.all(found.closed) and len(set(np.sign(found.index))) == 1
+    at = places(linkage, found.q, "coupler", "BCP")
+    a, d = (linkage.points[n] / np.linalg.norm(linkage.points[n]) for n in "AD")
+    b, c, p = np.swapaxes(at / np.linalg.norm(at, axis=2, keepdims=True), 0, 1)
+    for x, y in ((a, b), (b, c), (c, d), (b, p), (c, p)):
+        assert np.ptp(np.sum(x * y, axis=-1)) < 1e-10
+    sine, cosine = np.cross(b[0], b) @ a, b @ b[0] - (b @ a) * (b[0] @ a)
+    assert np.cos(turn) == pytest.approx(cosine / cosine[0], abs=1e-10)
+    assert np.sin(turn) == pytest.approx(sine / cosine[0], abs=1e-10)
+
+    on_axes = {"crank_pivot": 0 * a, "A": b[0], "B": c[0], "rocker_pivot": 0 * a}
+    other = massless_rssr(on_axes, crank_axis=a, rocker_axis=d)
+    rocker = np.asarray(follow(other, "crank", turn).q)[:, 1]
+    rocked = c[0] * np.cos(rocker)[:, None] + np.cross(d, c[0]) * np.sin(rocker)[:, None]
+    rocked += d * (d @ c[0]) * (1.0 - np.cos(rocker))[:, None]
+    assert np.ptp(rocker) > 0.3 and c == pytest.approx(rocked, abs=1e-10)
 
 
 @pytest.mark.parametrize("n", [1, 3, 5, 8])
