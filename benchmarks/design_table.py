@@ -80,8 +80,9 @@ def printed(found: dict[str, Any]) -> list[str]:
         "Linkages against printed results (`make published-synthesis`), judged by followers of "
         "their own: Norton's Hoeken linkages, Chebyshev's line, Klann's six-bar, Jansen's "
         "eight-bar and a spherical four-bar, whose deviations follow from the printed numbers, and "
-        "nine points that were met exactly. Of the lines and feet ours makes the mean of power 16 "
-        "of the deviations least; no dead centre is on the way.",
+        "two sets of nine points that were met exactly, whatever order and branch; here both "
+        "count. Of the lines and feet ours makes the mean of power 16 of the deviations least; no "
+        "dead centre is on the way.",
         "",
         *markdown(head, rows),
     ]

@@ -1,8 +1,9 @@
 """Published problems of linkages with printed results, and followers that judge what is found.
 
-- Nine points of an oval: the data of HomotopyContinuation.jl's example after C. W. Wampler,
-  A. P. Morgan and A. J. Sommese, Complete solution of the nine-point path synthesis problem for
-  four-bar linkages, Journal of Mechanical Design 114 (1992) 153; met exactly there.
+- Nine points of an oval, and nine of two circles: the data of HomotopyContinuation.jl's examples
+  after C. W. Wampler, A. P. Morgan and A. J. Sommese, Complete solution of the nine-point path
+  synthesis problem for four-bar linkages, Journal of Mechanical Design 114 (1992) 153; met exactly
+  there, whatever the order in which a linkage passes them, and on whatever branch.
 - Straight lines over 120°, 140°, 160° and 180° of the crank: R. L. Norton, Design of Machinery,
   the table of Hoeken linkages optimised for straightness: link ratios, travel over the crank's
   length, and the largest deviation across in percent of the travel; `hoeken` computes these from
@@ -43,6 +44,10 @@ NINE = [
     (0.8961867, -0.09802917), (1.2156535, -1.18749100), (1.5151435, -0.85449808),
     (1.6754775, -0.48768058), (1.7138690, -0.30099232), (1.7215236, 0.03269953),
     (1.6642029, 0.33241088), (1.4984171, 0.74435576), (1.3011834, 0.92153806),
+]  # fmt: skip
+TWO_CIRCLES = [
+    (0.25, 0.00), (0.52, 0.10), (0.80, 0.70), (1.20, 1.00), (1.40, 1.30), (1.10, 1.48),
+    (0.70, 1.40), (0.20, 1.00), (0.02, 0.40),
 ]  # fmt: skip
 HOEKEN = {
     120: (2.625, 3.438, 3.238, 0.010),
@@ -166,11 +171,10 @@ def _across(points: dict[str, complex], inputs: np.ndarray, follower: Follower =
     return float(100.0 * np.ptp(across) / np.ptp(along))
 
 
-def _nine() -> Problem:
-    task = PathGeneration("A", body="coupler", point="P", targets=NINE)
-    drawn = {"A": (0.5, 0), "B": (0.5, -0.8), "C": (1.5, -0.3), "D": (1.8, 0.2), "P": NINE[0]}
-    vary = {f"points/{name}": Within(3.0) for name in "ABCD"} | {"points/P": Within(0.1)}
-    return Problem(massless_four_bar(drawn), task, vary)
+def _nine(targets: Any, drawn: dict[str, Any], reach: float) -> Problem:
+    task = PathGeneration("A", body="coupler", point="P", targets=targets)
+    vary = {f"points/{name}": Within(reach) for name in "ABCD"} | {"points/P": Within(0.1)}
+    return Problem(massless_four_bar(drawn | {"P": targets[0]}), task, vary)
 
 
 def _straight(
@@ -299,9 +303,24 @@ def _jansen() -> Problem:
 
 
 ACROSS = "deviation across the line [% of the travel]"
-EXACT = (0.0, "largest distance from a point; met exactly")
+EXACT = (0.0, "largest distance from a point; met exactly, whatever order and branch")
+OVAL_DRAWN = {"A": (0.5, 0), "B": (0.5, -0.8), "C": (1.5, -0.3), "D": (1.8, 0.2)}
+CIRCLES_DRAWN = {"A": (0.5, 0.5), "B": (0.5, 0.0), "C": (1.0, 0.5), "D": (1.0, 1.0)}
 CASES = {
-    "nine": Published("nine points of an oval", _nine, EXACT, _missed(NINE), 256),
+    "nine": Published(
+        "nine points of an oval",
+        partial(_nine, NINE, OVAL_DRAWN, 3.0),
+        EXACT,
+        _missed(NINE),
+        256,
+    ),
+    "nine_circles": Published(
+        "nine points of two circles",
+        partial(_nine, TWO_CIRCLES, CIRCLES_DRAWN, 1.5),
+        EXACT,
+        _missed(TWO_CIRCLES),
+        256,
+    ),
 } | {
     f"line_{degrees}": Published(
         f"straight line over {degrees}° of the crank",
