@@ -68,7 +68,7 @@ def drawn(kind, **numbers):
     return mech, roles, solver(q, bodies, rods, INNER, straight), spring
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["pushrod", pytest.param("strut", marks=pytest.mark.slow)])
 def test_a_template_carries_its_wheel_load_as_drawn(kind):
     """Virtual work of the load, of weights and of the spring, by differences of solved points."""
     masses = {"upright": 24.0, "lower_arm": 5.0}

@@ -145,6 +145,7 @@ def test_a_map_is_written_and_printed(found, tmp_path):
         found.table("contact")
 
 
+@pytest.mark.slow
 def test_a_map_of_an_axle_is_its_tables():
     car = suspension.axle(CORNER, shared=["rack"])
     pair, names = suspension.axle_corners(car, ROLES), ["left_toe", "track"]

@@ -165,6 +165,7 @@ def test_ride_height_by_the_spring_seat_is_that_of_statics():
     assert abs(force_at(found.before["wheel_travel"], FREE) - LOAD) < 1e-9 * LOAD
 
 
+@pytest.mark.slow
 def test_corner_weights_of_an_axle_by_both_seats():
     car = suspension.axle(arm())
     pair = suspension.axle_corners(car, roles())
