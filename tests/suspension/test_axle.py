@@ -330,21 +330,23 @@ def pinned():
 
 
 def test_a_rigid_axle_rolls_about_its_pin():
+    """And the slope by the pin's height."""
     rigid, roles = pinned()
     names = ["roll_centre_height", "roll_centre_lateral", "left_camber_to_road"]
-    found = axle_kinematics(rigid, roles, roll=[0.0, 0.05], observe=names)
-    np.testing.assert_allclose(found["left_camber_to_road"], 0.0, atol=1e-12)
-    assert abs(found["roll_centre_height"][0] - HEIGHT) < 1e-12
+    sweep = axle_sweep(roles, roll=[0.0, 0.05], observe=names)
+
+    def columns(z):
+        found = sweep(mbd.set_variables(rigid, {"points/pin/z": z}))
+        return jnp.stack([found[name] for name in names])
+
+    both = mbd.lanes.vmap(lambda z: jax.jvp(columns, (z,), (1.0,)))(np.array([HEIGHT]))
+    (height, lateral, camber), slopes = (x[0] for x in both)
+    np.testing.assert_allclose(camber, 0.0, atol=1e-12)
+    assert abs(height[0] - HEIGHT) < 1e-12
     # The road turns about its middle: the pin, on the axle's middle line, is at height h / cos φ.
-    moved = HEIGHT * np.tan(0.05) / np.cos(0.05)
-    np.testing.assert_allclose(found["roll_centre_lateral"], [0.0, moved], rtol=0, atol=1e-12)
-
-    def centre(z):
-        sweep = axle_sweep(roles, roll=[0.05], observe=["roll_centre_lateral"])
-        return sweep(mbd.set_variables(rigid, {"points/pin/z": z}))["roll_centre_lateral"][0]
-
-    slope = mbd.lanes.vmap(lambda z: jax.jvp(centre, (z,), (1.0,))[1])(np.array([HEIGHT]))
-    np.testing.assert_allclose(slope, np.tan(0.05) / np.cos(0.05), rtol=1e-9)
+    off = np.array([0.0, np.tan(0.05) / np.cos(0.05)])
+    np.testing.assert_allclose(lateral, HEIGHT * off, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(slopes[1], off, rtol=0, atol=1e-9)
 
 
 SOFT = mbd.soften(STRUT, "rev_lca", (1e4, 5e6))

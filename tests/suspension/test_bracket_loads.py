@@ -89,6 +89,7 @@ def test_a_mount_with_springs_that_give_way_is_that_of_a_locked_one(strut):
         np.testing.assert_allclose(rest[name], held[name], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_mount_at_a_bracket_or_a_link_feels_that_end_alone():
     """Not the whole force of the hinge, whose other bracket bears the rest; and the rod, too."""
     points = suspension.example_hardpoints("double_wishbone", steering_by="fixed")

@@ -161,7 +161,9 @@ AXLES = {
 }
 
 
-@pytest.mark.parametrize("template", AXLES)
+@pytest.mark.parametrize(
+    "template", ["rigid_axle", pytest.param("twist_beam", marks=pytest.mark.slow)]
+)
 def test_both_springs_of_an_axle_carry_their_wheels(template):
     """Virtual work of each wheel's rise with the other one held, loads unequal."""
     p = {n: x for n, x in example_hardpoints(template).items() if "bar" not in n}

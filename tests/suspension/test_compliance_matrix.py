@@ -203,6 +203,10 @@ def test_what_is_held_is_told_and_held(found):
     assert np.abs(high.matrix[5::6]).max() < 1e-15 < np.abs(found.matrix[5::6]).max()
     assert "held: wheel centres; from where they are drawn: left +10.0 mm, right" in str(high)
     assert str(found).startswith("held: nothing; wheel centres go against the springs; from")
+
+
+@pytest.mark.slow
+def test_a_rack_is_held():
     steered = mbd.soften(mbd.zoo.double_wishbone_kinematic(), "lower_ball", 1e6)
     roles = suspension.zoo_corner("double_wishbone_kinematic")
     told = suspension.compliance(steered, roles, travel=0.0)

@@ -79,6 +79,7 @@ def test_worst_cases_table_and_csv(five, tmp_path):
         five["trackrods"]
 
 
+@pytest.mark.slow
 def test_double_wishbones_with_the_spring_on_the_lower_arm():
     mech = mbd.zoo.double_wishbone_kinematic()
     arms = [n for n in mech.structure.bodies if "wishbone" in n]
@@ -159,6 +160,7 @@ def test_a_massless_link_with_an_idle_spin_carries_what_a_rod_does(five):
     np.testing.assert_allclose(found["trackrod"], five["trackrod"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_torque_of_inboard_brakes_stays_within_the_car():
     """Where brakes sit changes the links' forces, not what holds the chassis."""
     mech = mbd.zoo.five_point()
@@ -195,7 +197,8 @@ def soft_arm():
     )
 
 
-@pytest.mark.parametrize("travel", [None, pytest.param(0.01, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("travel", [None, 0.01])
 def test_bushings_and_spring_balance_the_load_where_the_arm_comes_to_rest(travel):
     mech, roles = soft_arm(), suspension.Corner("arm", "wheel", 0.3, spring="spring")
     case = {"turn": {"vertical": 3500.0, "lateral": 900.0}}
@@ -252,7 +255,7 @@ def test_load_cases_of_a_file_and_what_is_wrong_with_them(tmp_path):
     with pytest.raises(ValueError, match="load case"):
         load_cases(FIVE, FIVE_ROLES, {})
     with pytest.raises(ValueError, match="do not reach the travel"):
-        load_cases(FIVE, FIVE_ROLES, {"a": {}}, travel=0.9, observe=["spring"])
+        load_cases(FIVE, FIVE_ROLES, CASES, travel=0.9)  # the program of the others
 
 
 def test_a_rack_is_held_by_the_rod_along_it(five):
