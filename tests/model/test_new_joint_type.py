@@ -168,6 +168,7 @@ def test_equilibrium_and_its_vibrations(mechs):
     same({n: s.damping_ratios() for n, s in states.items()}, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_friction_takes_power_from_the_turning_drum(mechs, states):
     """The journal feels ``|f⊥|`` of its reaction, in the tree and cut alike."""
     powers = {}
