@@ -26,6 +26,11 @@ SEEN = (
     "left_toe", "right_toe",
 )  # fmt: skip
 
+OF_WHEELS = (
+    "camber", "camber_to_road", "steer_angle", "half_track", "wheel_travel", "toe", "caster_trail",
+    "load",
+)  # fmt: skip
+
 
 def event(**moved):
     """A table of one structure for all tests: of five places, moved as is said."""
@@ -34,7 +39,9 @@ def event(**moved):
 
 @pytest.fixture(scope="module")
 def table():
-    return axle_kinematics(CAR, ROLES, roll=ROLLS, gradients=SLOPES)
+    sides = (f"{side}_{n}" for side in ("left", "right") for n in OF_WHEELS)
+    seen = dict.fromkeys([*SEEN, "roll_centre_lateral", *sides])
+    return axle_kinematics(CAR, ROLES, roll=ROLLS, observe=seen, gradients=SLOPES)
 
 
 class Lengths:
