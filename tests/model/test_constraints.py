@@ -331,6 +331,7 @@ def test_a_driven_cam():
         np.testing.assert_allclose(upward, 0.3 * (acceleration + 9.81), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_lanes_and_vmap_give_the_same():
     angles = jnp.linspace(-1.0, 1.0, 5)
 

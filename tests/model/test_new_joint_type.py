@@ -142,6 +142,7 @@ def test_a_simulation_keeps_its_energy_in_the_tree_and_cut(mechs, states):
     same(runs, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_driven_by_a_function_or_a_drive(mechs):
     def turn(t):
         return 0.7 + 6.0 * t + jnp.sin(t)

@@ -257,6 +257,7 @@ def test_vectors_have_one_curve_for_each_component():
     np.testing.assert_allclose(found, sweep.trajectory(mech).curves["end"].T, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_components_that_are_zero_by_the_plane_have_no_curves():
     mech = mbd.zoo.four_bar()  # in the plane xz, gravity in it
     observed = {"end": Position("coupler", "B"), "moment": Reaction("A", "moment")}
