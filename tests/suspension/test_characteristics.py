@@ -53,6 +53,7 @@ def test_derivatives_along_travel():
     assert_derivatives(table, names, 0.1)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_strut():
     corner, mech = zoo_corner("macpherson_kinematic"), mbd.zoo.macpherson_kinematic()
     names = ["roll_centre_height_arms", "mechanical_trail", "kingpin_inclination"]

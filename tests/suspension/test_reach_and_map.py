@@ -79,6 +79,7 @@ def highest(sign):
     return step(state, end)[1][2] - centre[2]
 
 
+@pytest.mark.slow
 def test_a_double_wishbone_reaches_to_where_its_curve_turns():
     found = reach(CORNER, ROLES)
     ends = [highest(-1.0), highest(1.0)]
@@ -163,6 +164,10 @@ def test_a_map_of_an_axle_is_its_tables():
 def test_what_is_no_map_is_named():
     with pytest.raises(ValueError, match=r"two motions of travel, steer; found travel"):
         kinematics_map(CORNER, ROLES, travel=[0.0, 0.1], roll=0.0)
+
+
+@pytest.mark.slow
+def test_a_place_of_a_map_that_is_out_of_reach_is_named():
     with pytest.raises(ValueError, match=r"travel alone is out of reach.*-270\.4 mm"):
         kinematics_map(CORNER, ROLES, travel=[0.0, -0.3], steer=[0.0, 0.01], observe=["toe"])
     with pytest.raises(ValueError, match=r"steer \+300\.0 mm is not.*there steer reaches from -"):

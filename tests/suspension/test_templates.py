@@ -199,10 +199,8 @@ ZOO = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["double_wishbone_kinematic", *(pytest.param(n, marks=pytest.mark.slow) for n in [*ZOO][1:])],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ZOO)
 def test_tables_are_those_of_the_zoo(name):
     template, options, _ = ZOO[name]
     roles = suspension.zoo_corner(name)
