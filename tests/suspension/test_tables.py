@@ -15,6 +15,7 @@ import jaxmbd as mbd
 from jaxmbd.observe import Output
 from jaxmbd.suspension import (
     CHARACTERISTICS,
+    GRADIENTS,
     Corner,
     CornerState,
     CornerSweep,
@@ -344,6 +345,16 @@ def test_a_sweep_of_a_corner_holds_what_the_mechanism_has():
     assert [getattr(key, "joint", "z") for key in sweep.keys(RACKED)] == ["z", "rack"]
     steered = kinematics_sweep(RACK_ROLES, steer=[0.0, 0.01], observe="toe")
     assert [getattr(key, "joint", "z") for key in steered.keys(RACKED)] == ["rack", "z"]
+
+
+def test_slopes_are_those_of_gradients_that_are_observed():
+    def slopes(**options):
+        names = kinematics_sweep(RACK_ROLES, travel=[0.0, 0.01], **options).observe
+        return {n.removesuffix("_gradient") for n in names if n.endswith("_gradient")}
+
+    assert "toe" in GRADIENTS
+    assert slopes() == set(GRADIENTS) & set(available(RACK_ROLES))
+    assert slopes(observe=["toe", "contact"]) == {"toe"} and not slopes(gradients=())
 
 
 def test_a_definition_says_what_a_corner_lacks():
