@@ -38,7 +38,7 @@ def rollout(rate, backend):
     return s.q, s.v, s.status
 
 
-@pytest.mark.parametrize("backend", ["lanes", "xla"])
+@pytest.mark.parametrize("backend", ["lanes", pytest.param("xla", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fn", [slope, rollout], ids=lambda f: f.__name__)
 def test_optimised_programs_give_the_same(fn, backend):
     batch = jax.jit(jax.vmap(lambda w: fn(w, backend)))

@@ -26,7 +26,26 @@ def needs_pytorch(name):
         pytest.importorskip("torch")
 
 
-@pytest.mark.parametrize("name", MODULES)
+SLOW = (
+    "design.counterweights",
+    "report.write",
+    "suspension.compliance_matrix",
+    "suspension.load_table",
+    "synthesis.synthesis",
+    "viz.curves",
+    "viz.design_report",
+    "viz.moving_picture",
+)
+"""Modules whose examples take seconds."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, id=n, marks=[pytest.mark.slow] * (n.removeprefix("jaxmbd.") in SLOW))
+        for n in MODULES
+    ],
+)
 def test_examples_run(name):
     needs_pytorch(name)
     with warnings.catch_warnings():

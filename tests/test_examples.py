@@ -37,9 +37,12 @@ PRINTS = {
     "18_fold_and_unfold": r"Bennett: -2 by Kutzbach, 1 in[^#]*Bx askew, .*: not as[^#]*moved: ok",
 }
 
-# The first starts processes of its own, the thirteenth draws much; the others compile much.
+# The sixth starts processes of its own, the thirteenth draws much; the others compile much.
 SLOW = (
+    "04_flatten_bump_steer",
+    "05_a_study",
     "06_beyond_one_process",
+    "07_what_drives_what",
     "08_suspension_kinematics",
     "09_derivatives_one_can_trust",
     "10_synthesise_a_path",

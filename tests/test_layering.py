@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ HIDDEN = {"": "variables"}
 LONGEST = 600  # lines of a file
 
 
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a file."""
+    return tuple(ast.walk(tree))
+
+
 def module_of(path: Path) -> list[str]:
     """jaxmbd/model/body.py -> [jaxmbd, model, body]; a package's __init__ keeps that name."""
     return [ROOT.name, *path.relative_to(ROOT).with_suffix("").parts]
@@ -46,7 +53,7 @@ def imported(tree: ast.AST, module: list[str]) -> list[tuple[int, list[str], str
     The name is empty where a whole module is imported.
     """
     found = []
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name.split("."), "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -123,8 +130,8 @@ def past_faces(tree: ast.AST, module: list[str]) -> list[str]:
     """Imports from inside other packages. What belongs to no package, such as jaxmbd, may do it."""
     if layer_of(module) in LAST:
         return []
-    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level]
-    wholes = [n for n in ast.walk(tree) if isinstance(n, ast.Import)]
+    froms = [n for n in nodes(tree) if isinstance(n, ast.ImportFrom) and not n.level]
+    wholes = [n for n in nodes(tree) if isinstance(n, ast.Import)]
     names = [(n.lineno, n.module or "") for n in froms]
     names += [(n.lineno, alias.name) for n in wholes for alias in n.names]
     inside = [(line, name, name.split(".")) for line, name in names]
@@ -206,14 +213,14 @@ def private_imports(tree: ast.AST, module: list[str]) -> list[str]:
     ]
     modules = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(ROOT.name)
         for alias in node.names
         if (*(node.module or "").split("."), alias.name) in MODULES
     }
     return found + [
         f"line {node.lineno}: {node.value.id}.{node.attr}"
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id in modules
@@ -248,7 +255,7 @@ def test_no_name_hides_a_module():
             inside = {m[-1] for m in MODULES if m[:-1] == dotted(path)}
             names = {
                 alias.asname or alias.name
-                for node in ast.walk(tree)
+                for node in nodes(tree)
                 if isinstance(node, ast.ImportFrom)
                 for alias in node.names
                 if (*(node.module or "").split("."), alias.name) not in MODULES
@@ -314,7 +321,7 @@ def matched_types(tree: ast.AST, names: set[str]) -> list[str]:
     in a comparison, a pattern, a table or a base class does.
     """
     free = set()
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call):
             free.add(id(node.func))
         for field in ("annotation", "returns"):
@@ -322,10 +329,10 @@ def matched_types(tree: ast.AST, names: set[str]) -> list[str]:
                 free |= {id(x) for x in ast.walk(getattr(node, field))}
     found = [
         f"line {node.lineno}: {node.id}"
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Name) and node.id in names and id(node) not in free
     ]
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         parts = [node, *node.comparators] if isinstance(node, ast.Compare) else []
         for part in parts:
             texts = {x.value for x in ast.walk(part) if isinstance(x, ast.Constant)} & names

@@ -14,7 +14,8 @@ from repository import ROOT
 
 PAGES = sorted((ROOT / "docs" / "theory").glob("*.md"))
 PAGES += [ROOT / "docs" / name for name in ("comparisons.md", "limits.md")]
-SLOW = ("assembly", "closure", "formulations", "simulation", "statics")  # their code takes seconds
+SLOW = "assembly closure formulations lanes recursions simulation statics".split()
+"""Pages whose code takes seconds."""
 FILES = [
     "/" + p.relative_to(ROOT).as_posix()
     for folder in ("jaxmbd", "tests", "benchmarks", "examples")

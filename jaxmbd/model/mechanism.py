@@ -227,15 +227,13 @@ class Mechanism(Part):
         Raises:
             ValueError: there is no point of that name.
         """
-        if isinstance(ref, str):
-            ref = PointRef(ref)
         if isinstance(ref, ComRef):
             return self.com(ref.body)
-        if isinstance(ref, PointRef):
-            if ref.name not in self.points:
-                points = self.structure.points
-                raise ValueError(f"there is no point {ref.name!r}{meant(ref.name, points)}")
-            ref = self.points[ref.name]
+        name = ref.name if isinstance(ref, PointRef) else ref
+        if isinstance(name, str):
+            if name not in self.points:
+                raise ValueError(f"there is no point {name!r}{meant(name, self.structure.points)}")
+            ref = self.points[name]
         x = ref if isinstance(ref, Array) else jnp.asarray(ref)
         return vector_in_space(x) if self.structure.planar else x
 

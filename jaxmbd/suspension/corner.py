@@ -255,7 +255,7 @@ class Corner:
 
     def _scale_problems(self, mech: Mechanism) -> list[str]:
         """Whether the drawing has the size of its tyre."""
-        points = [mech.point(name) for name in mech.structure.points]
+        points = [mech.points[name] for name in mech.structure.points]
         centre = mech.point(model_point(self.placed("upright", self.wheel_centre)[1]))
         if not all(map(is_concrete, (*points, centre))):
             return []

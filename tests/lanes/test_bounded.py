@@ -109,7 +109,10 @@ def test_values(how, most):
     assert found[0].min() == 0 and found[0].max() == most
 
 
-@pytest.mark.parametrize(("how", "seed"), [*(("lanes", k) for k in range(3)), ("xla", 3)])
+@pytest.mark.parametrize(
+    ("how", "seed"),
+    [("lanes", 0), ("xla", 3), *(pytest.param("lanes", k, marks=pytest.mark.slow) for k in (1, 2))],
+)
 def test_first_derivatives(how, seed):
     """In both modes, of each sample's leaves and of one that the batch shares."""
     body, mapped = drawn(seed), HOW[how](looped(drawn(seed)), AXES)
@@ -130,7 +133,9 @@ def test_first_derivatives(how, seed):
     np.testing.assert_allclose(gradient[2], total, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize(("how", "most"), [("lanes", MOST), ("lanes", 9), ("xla", 9)])
+@pytest.mark.parametrize(
+    ("how", "most"), [("lanes", MOST), ("xla", 9), pytest.param("lanes", 9, marks=pytest.mark.slow)]
+)
 def test_second_derivatives(how, most):
     def products(mapped):
         def gradient(x, k):

@@ -199,6 +199,15 @@ UNARY = {
 }
 
 
+@functools.cache
+def exactly(name: str, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Arguments of a function, and its oracle's results."""
+    oracle, arguments, *_ = UNARY[name]
+    x = arguments(bits)
+    with np.errstate(all="ignore"):
+        return x, oracle(x.astype(LONG))
+
+
 def check(name: str, width: int, bits: int, bound: float, exact: np.ndarray, *arguments):
     error = ulps(apply(name, width, bits, *arguments)[0], exact)
     worst = np.argmax(error)
@@ -209,11 +218,8 @@ def check(name: str, width: int, bits: int, bound: float, exact: np.ndarray, *ar
 @pytest.mark.parametrize("width, bits", WIDTHS)
 @pytest.mark.parametrize("name", UNARY)
 def test_accuracy(name: str, width: int, bits: int):
-    oracle, arguments, *bounds = UNARY[name]
-    x = arguments(bits)
-    with np.errstate(all="ignore"):
-        exact = oracle(x.astype(LONG))
-    check(name, width, bits, bounds[bits == 32], exact, x)
+    x, exact = exactly(name, bits)
+    check(name, width, bits, UNARY[name][2 + (bits == 32)], exact, x)
 
 
 @needs_long_double

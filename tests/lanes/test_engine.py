@@ -16,10 +16,10 @@ from jaxmbd.kinematics import motion_state
 from jaxmbd.kinematics.scales import own_jacobian
 from jaxmbd.lanes.backend import compiled
 
-ZOO = ["rssr"]
-ZOO += [
+ZOO = [
     pytest.param(name, marks=pytest.mark.slow)
     for name in (
+        "rssr",
         "double_wishbone",
         "four_bar",
         "slider_crank",
@@ -28,7 +28,7 @@ ZOO += [
         "double_pendulum",
     )
 ]
-FAST = (40,)  # a small one with a loop closed by a rod; that of "rssr" is closed by a ball
+FAST = (40,)  # a small one with a loop closed by a rod
 REST = range(16)  # XLA takes ten seconds for each
 WORST = 1e-8
 """However badly conditioned a mechanism is, the compilers agree to this."""
@@ -101,10 +101,8 @@ LINKAGES = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n if n == "simple_pendulum" else pytest.param(n, marks=pytest.mark.slow) for n in LINKAGES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LINKAGES)
 def test_rollouts_and_their_gradients(name):
     mech = LINKAGES[name]()
     q = mbd.assemble(mech).q

@@ -227,7 +227,9 @@ def test_other_threads_and_later_calls_compile_as_ever():
     np.testing.assert_array_equal(found, fn(X))
 
 
-@pytest.mark.parametrize("make", [ml.cart_pole, ml.five_bar_reach])
+@pytest.mark.parametrize(
+    "make", [ml.cart_pole, pytest.param(ml.five_bar_reach, marks=pytest.mark.slow)]
+)
 def test_environments_pickle(make):
     env = make()
     copy = pickle.loads(pickle.dumps(env))

@@ -123,6 +123,7 @@ def test_an_entry_that_another_may_have_written_is_none(cache, give_away, how):
         assert disk.read("a") is None
 
 
+@pytest.mark.slow
 def test_machine_code_of_an_open_folder_is_not_run(tmp_path):
     cache = tmp_path / "lanes"
     env = os.environ | {"PYTHONPATH": str(ROOT), "JAXMBD_LANES_CACHE": str(cache)}

@@ -76,17 +76,21 @@ def one_sample():
     return jax.jit(lanes.jit(program, strict=True))(x[0], y[0], k)
 
 
-@pytest.mark.parametrize("run", [values, gradient, one_sample])
-@pytest.mark.parametrize(("blocks", "short"), [((40, 200), 50), ((40,), 1 << 30)])
-def test_long_kernels_give_the_same_numbers(run, blocks, short, monkeypatch):
+@pytest.mark.parametrize(
+    "run", [values, gradient, pytest.param(one_sample, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(
+    ("block", "short"),
+    [(40, 50), *(pytest.param(*x, marks=pytest.mark.slow) for x in [(200, 50), (40, 1 << 30)])],
+)
+def test_long_kernels_give_the_same_numbers(run, block, short, monkeypatch):
     """To the bit: a cut does not part a product from the addition that it is fused into."""
     whole, none = compiled(monkeypatch, 1 << 30, short, run)
     assert none == 0
-    for block in blocks:
-        cut, several = compiled(monkeypatch, block, short, run)
-        assert several > 3
-        for a, b in zip(*map(jax.tree_util.tree_leaves, (whole, cut)), strict=True):
-            np.testing.assert_array_equal(a, b)
+    cut, several = compiled(monkeypatch, block, short, run)
+    assert several > 3
+    for a, b in zip(*map(jax.tree_util.tree_leaves, (whole, cut)), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_aliases_of_what_all_samples_share_in_a_loop_and_after_it(monkeypatch):

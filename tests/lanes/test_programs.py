@@ -32,13 +32,13 @@ def check(seeds) -> None:
 slow = partial(pytest.param, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("seeds", [range(0, 5, 2), slow([1, 3, *range(5, 20)], id="seventeen")])
+@pytest.mark.parametrize("seeds", [[0, 2], slow([1, *range(3, 20)], id="eighteen")])
 def test_random_programs_agree(seeds):
     check(seeds)
 
 
-@pytest.mark.parametrize("seeds", [range(3, 7), slow(range(1000, 1016), id="sixteen")])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("seeds", [range(3, 6), slow([6, *range(1000, 1016)], id="seventeen")])
+@pytest.mark.parametrize("dtype", [np.float64, slow(np.float32)])
 def test_random_programs_agree_in_small_pieces_and_blocks(seeds, dtype, monkeypatch):
     """At limits at which they are split, and spill, in all places. More: benchmarks/programs.py."""
     monkeypatch.setattr(cpu, "effort", 0)

@@ -49,7 +49,7 @@ def run(program, **environment):
 
 
 def test_processes_that_share_a_cache(tmp_path):
-    """An empty one; then it has the kernel; one that is corrupt is made anew."""
+    """An empty one; one that is corrupt is made anew. `test_recall` has one that is whole."""
     folder = str(tmp_path)
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(run, PROGRAM, JAXMBD_LANES_CACHE=folder) for _ in range(2)]
@@ -57,7 +57,6 @@ def test_processes_that_share_a_cache(tmp_path):
     assert said[0] == "cached 0 of 1" and said[1].endswith("of 1")
     files = {file: file.read_bytes() for file in tmp_path.iterdir()}
     assert not [file for file in files if file.name.startswith(".")]  # nothing half-written
-    assert "cached 1 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
     for file, data in files.items():
         file.write_bytes(data[: len(data) // 2] + b"\0" * 64)
     assert "cached 0 of 1" in run(PROGRAM, JAXMBD_LANES_CACHE=folder)
@@ -102,6 +101,7 @@ def test_sixteen_threads_call_at_once():
         np.testing.assert_allclose(y, np.tanh(x) * x, rtol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_compiles_and_runs():
     program = PROGRAM + textwrap.dedent(

@@ -89,11 +89,14 @@ def arguments(length, batch=9):
     return 0.3 * rng.normal(size=(batch, length)), 0.3 * rng.normal(size=(length, 2))
 
 
-SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in (7, 80)]
+FAST = [(chain, 300), (passed, 300), (unused, 3), (merged, 3)]
+CASES = [(fn, n) for fn in (chain, passed, unused, merged) for n in (3, 7, 80, 300)]
 
 
-@pytest.mark.parametrize("length", [3, *SLOW, 300])
-@pytest.mark.parametrize("fn", [chain, passed, unused, merged])
+@pytest.mark.parametrize(
+    ("fn", "length"),
+    [*FAST, *(pytest.param(*x, marks=pytest.mark.slow) for x in CASES if x not in FAST)],
+)
 def test_values_and_derivatives(fn, length):
     x, slopes = arguments(length)
     rate, weight = np.cos(x), np.sin(x)

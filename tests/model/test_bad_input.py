@@ -497,7 +497,7 @@ def test_known_that_names_nothing(four_bar, case):
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        ({"D": 3.0}, ["joint 'C' is open"]),
+        pytest.param({"D": 3.0}, ["joint 'C' is open"], marks=pytest.mark.slow),
         (
             {"A": -0.8, "D": 0.0},
             ["joint 'C' is open", "2 coordinates are held", "'A' and 'D' follow"],

@@ -134,6 +134,7 @@ def test_a_coupling_of_ones_own():
     np.testing.assert_allclose(jax.grad(travel)(0.05), np.sin(0.8), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_batches_by_lanes_and_by_vmap():
     ratios = jnp.linspace(-0.8, -0.3, 5)
 

@@ -142,6 +142,7 @@ def test_a_simulation_keeps_its_energy_in_the_tree_and_cut(mechs, states):
     same(runs, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_driven_by_a_function_or_a_drive(mechs):
     def turn(t):
         return 0.7 + 6.0 * t + jnp.sin(t)
@@ -168,6 +169,7 @@ def test_equilibrium_and_its_vibrations(mechs):
     same({n: s.damping_ratios() for n, s in states.items()}, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_friction_takes_power_from_the_turning_drum(mechs, states):
     """The journal feels ``|f⊥|`` of its reaction, in the tree and cut alike."""
     powers = {}

@@ -152,7 +152,7 @@ def test_models_of_a_ball_joint():
     assert 0.0 < gaps[0] < 0.1 and 7.0 < gaps[0] / gaps[1] < 13.0
 
 
-@pytest.mark.parametrize("joint", ["S", "R"])
+@pytest.mark.parametrize("joint", ["R", pytest.param("S", marks=pytest.mark.slow)])
 def test_softened_linkage_tends_to_the_rigid_one(joint):
     """From rest at the static equilibrium, by RK4: first order in 1/stiffness."""
     rigid = mbd.zoo.rsrrp()

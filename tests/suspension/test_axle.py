@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -19,11 +20,28 @@ CAR = suspension.axle(WISHBONES, shared=["rack"])
 ROLES = suspension.axle_corners(CAR, suspension.zoo_corner("double_wishbone_kinematic"))
 ROLLS = np.deg2rad([-3.0, -1.5, 0.0, 1.5, 3.0])
 SLOPES = ("axle_steer", "left_camber_to_road", "track", "roll_moment")
+SEEN = (
+    *SLOPES, "heave", "ackermann_error", "ackermann_share", "turning_circle", "roll_centre_height",
+    "roll_centre_height_forces", "left_steer_angle", "right_steer_angle", "left_wheel_travel",
+    "left_toe", "right_toe",
+)  # fmt: skip
+
+OF_WHEELS = (
+    "camber", "camber_to_road", "steer_angle", "half_track", "wheel_travel", "toe", "caster_trail",
+    "load",
+)  # fmt: skip
+
+
+def event(**moved):
+    """A table of one structure for all tests: of five places, moved as is said."""
+    return axle_kinematics(CAR, ROLES, observe=SEEN, **moved)
 
 
 @pytest.fixture(scope="module")
 def table():
-    return axle_kinematics(CAR, ROLES, roll=ROLLS, gradients=SLOPES)
+    sides = (f"{side}_{n}" for side in ("left", "right") for n in OF_WHEELS)
+    seen = dict.fromkeys([*SEEN, "roll_centre_lateral", *sides])
+    return axle_kinematics(CAR, ROLES, roll=ROLLS, observe=seen, gradients=SLOPES)
 
 
 class Lengths:
@@ -140,7 +158,7 @@ def test_sides_are_mirror_images_and_slopes_those_of_neighbours(table):
         left, right = table[f"left_{name}"], table[f"right_{name}"]
         np.testing.assert_allclose(left, right[::-1], rtol=0, atol=1e-11 * max(1, np.max(left)))
     h = 1e-4
-    near = axle_kinematics(CAR, ROLES, roll=ROLLS[3] + h * np.arange(-2, 3), observe=SLOPES)
+    near = event(roll=ROLLS[3] + h * np.arange(-2, 3))
     for name in SLOPES:
         slope = np.array([1, -8, 0, 8, -1]) / 12 @ near[name] / h
         assert abs(table[f"{name}_gradient"][3] - slope) < 1e-6 * max(1.0, abs(slope)), name
@@ -200,14 +218,13 @@ def test_springs_lift_the_body_as_the_rack_moves():
 
 
 def test_ackermann_of_an_axle_is_that_of_its_angles():
-    names = "left_steer_angle right_steer_angle ackermann_error ackermann_share turning_circle"
-    table = axle_kinematics(CAR, ROLES, steer=[-0.03, 0.0, 0.03], observe=names.split())
+    table = event(steer=[-0.03, -0.01, 0.0, 0.01, 0.03])
     wheels = [Lengths(side) for side in ("left", "right")]
     z = np.array([0.0, 0.0, 1.0])
     drawn = [w.contact(np.zeros(6), z)[0] for w in wheels]
     track, line = abs(drawn[0][1] - drawn[1][1]), drawn[0][0] - ROLES[0].wheelbase
-    assert np.isnan(table["ackermann_share"][1]) and np.isinf(table["turning_circle"][1])
-    for k, (inner, outer) in ((0, ("right", "left")), (2, ("left", "right"))):
+    assert np.isnan(table["ackermann_share"][2]) and np.isinf(table["turning_circle"][2])
+    for k, (inner, outer) in ((0, ("right", "left")), (4, ("left", "right"))):
         own = {side: abs(table[f"{side}_steer_angle"][k]) for side in (inner, outer)}
         ideal = np.arctan(1.0 / (1.0 / np.tan(own[inner]) + track / ROLES[0].wheelbase))
         share = (own[inner] - own[outer]) / (own[inner] - ideal)
@@ -221,9 +238,7 @@ def test_ackermann_of_an_axle_is_that_of_its_angles():
 
 
 def test_parallel_travel_is_that_of_one_corner():
-    rise = [-0.03, 0.0, 0.03]
-    both = axle_kinematics(CAR, ROLES, heave=rise, observe=["left_wheel_travel", "left_toe",
-        "right_toe", "roll_centre_height", "roll_centre_height_forces"])  # fmt: skip
+    both = event(heave=[-0.03, -0.01, 0.0, 0.01, 0.03])
     one = suspension.kinematics(
         WISHBONES, travel=both["left_wheel_travel"], observe=["toe", "roll_centre_height"]
     )
@@ -250,6 +265,7 @@ def test_loads_are_the_slopes_of_the_energy():
     assert abs(course.curves["roll_moment"][2] - slope) < 1e-6 * abs(slope)
 
 
+@pytest.mark.slow
 def test_a_bar_adds_the_square_of_its_twist():
     """Its roll stiffness is ``k (dx/dφ)²`` where it has no load, x by differences of the balls."""
     h = 1e-4
@@ -285,60 +301,59 @@ def test_tyres_are_in_series():
 
 def test_forces_about_the_roll_centre_have_no_moment(table):
     """Equal side forces at the contacts change the pads' loads as the height by forces says."""
-    push = 100.0
-    drawn = {c.side: suspension.contact_point(*suspension.drawn_wheel(CAR, c), c.tyre_radius)
-             for c in ROLES}  # fmt: skip
-    loaded = CAR.replace(
-        forces={
-            f"push_{c.side}": mbd.PointForce(c.upright, drawn[c.side], force=(0.0, push, 0.0))
-            for c in ROLES
-        }
-    )
-    names = ["left_load", "right_load", "roll_centre_height_forces"]
-    a = {n: table[n][2:] for n in names}  # from the drawing on
-    b = axle_kinematics(loaded, ROLES, heave=[0.0], observe=names)
-    moment = -sum(
-        float(drawn[side][1]) * (b[f"{side}_load"][0] - a[f"{side}_load"][0])
-        for side in ("left", "right")
-    )
-    assert abs(moment - 2 * push * a["roll_centre_height_forces"][0]) < 1e-9 * push
-    event = axle_kinematics(CAR, ROLES, lateral=[0.0, push], observe=names, settle=False)
-    assert (event.axis, event.unit) == ("lateral", "N")
+    push, names = 100.0, ["left_load", "right_load", "roll_centre_height_forces"]
+    found = axle_kinematics(CAR, ROLES, lateral=[0.0, push], observe=names, settle=False)
+    assert (found.axis, found.unit) == ("lateral", "N")
+    moment = 0.0
+    for corner in ROLES:
+        contact = suspension.contact_point(*suspension.drawn_wheel(CAR, corner), corner.tyre_radius)
+        load = found[f"{corner.side}_load"]
+        moment -= float(contact[1]) * (load[1] - load[0])
+    assert abs(moment - 2 * push * table["roll_centre_height_forces"][2]) < 1e-9 * push
     for name in names:
-        np.testing.assert_allclose(event[name], [a[name][0], b[name][0]], rtol=1e-9)
+        np.testing.assert_allclose(found[name][0], table[name][2], rtol=1e-9)
     for load in ("braking", "driving"):
         sweep = axle_sweep(ROLES, **{load: {"right": [0.0, push]}})
         assert sweep.axis_values(CAR).values == (0.0, push)
 
 
-def test_a_rigid_axle_rolls_about_its_pin():
-    """Both wheels on one body, which turns about a pin of known height on a slider."""
-    height, wheels = 0.21, {"left": (0.0, 0.7, 0.3), "right": (0.0, -0.7, 0.3)}
+HEIGHT = 0.21
+
+
+def pinned():
+    """Both wheels on one body, which turns about a pin of known height on a slider; their roles."""
+    wheels = {"left": (0.0, 0.7, 0.3), "right": (0.0, -0.7, 0.3)}
     rigid = mbd.Mechanism(
         bodies={"slider": mbd.Body(0.0, com=(0, 0, 0.3)), "axle": mbd.Body(80.0, com=(0, 0, 0.3),
                 inertia=np.diag([12.0, 1.0, 12.0]))},
         joints={"slide": mbd.Prismatic("ground", "slider", at="pin", axis=(0, 0, 1)),
                 "pin": mbd.Revolute("slider", "axle", at="pin", axis=(1, 0, 0))},
-        points=wheels | {"pin": (0.0, 0.0, height)},
+        points=wheels | {"pin": (0.0, 0.0, HEIGHT)},
     )  # fmt: skip
-    roles = [
+    return rigid, [
         suspension.Corner("axle", side, 0.3, side=side, spindle=(0.0, sign, 0.0))
         for side, sign in (("left", 1.0), ("right", -1.0))
     ]
+
+
+def test_a_rigid_axle_rolls_about_its_pin():
+    """And the slope by the pin's height."""
+    rigid, roles = pinned()
     names = ["roll_centre_height", "roll_centre_lateral", "left_camber_to_road"]
-    found = axle_kinematics(rigid, roles, roll=[0.0, 0.05], observe=names)
-    np.testing.assert_allclose(found["left_camber_to_road"], 0.0, atol=1e-12)
-    assert abs(found["roll_centre_height"][0] - height) < 1e-12
+    sweep = axle_sweep(roles, roll=[0.0, 0.05], observe=names)
+
+    def columns(z):
+        found = sweep(mbd.set_variables(rigid, {"points/pin/z": z}))
+        return jnp.stack([found[name] for name in names])
+
+    both = mbd.lanes.vmap(lambda z: jax.jvp(columns, (z,), (1.0,)))(np.array([HEIGHT]))
+    (height, lateral, camber), slopes = (x[0] for x in both)
+    np.testing.assert_allclose(camber, 0.0, atol=1e-12)
+    assert abs(height[0] - HEIGHT) < 1e-12
     # The road turns about its middle: the pin, on the axle's middle line, is at height h / cos φ.
-    moved = height * np.tan(0.05) / np.cos(0.05)
-    np.testing.assert_allclose(found["roll_centre_lateral"], [0.0, moved], rtol=0, atol=1e-12)
-
-    def centre(z):
-        sweep = axle_sweep(roles, roll=[0.05], observe=["roll_centre_lateral"])
-        return sweep(mbd.set_variables(rigid, {"points/pin/z": z}))["roll_centre_lateral"][0]
-
-    slopes = mbd.lanes.vmap(jax.grad(centre))(np.array([height, height + 0.1]))
-    np.testing.assert_allclose(slopes, np.tan(0.05) / np.cos(0.05), rtol=1e-9)
+    off = np.array([0.0, np.tan(0.05) / np.cos(0.05)])
+    np.testing.assert_allclose(lateral, HEIGHT * off, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(slopes[1], off, rtol=0, atol=1e-9)
 
 
 SOFT = mbd.soften(STRUT, "rev_lca", (1e4, 5e6))
@@ -411,8 +426,6 @@ def test_errors_name_the_cure():
         axle_kinematics(CAR, ROLES[::-1], heave=[0.0])
     with pytest.raises(ValueError, match="did you mean 'track'"):
         axle_sweep(ROLES, heave=[0.0], observe="trak")
-    with pytest.raises(ValueError, match="smaller range of heave"):
-        axle_kinematics(CAR, ROLES, heave=np.linspace(0.0, 0.9, len(ROLLS)))  # a program of others
     with pytest.raises(ValueError, match="turn on the way"):
         axle_sweep(ROLES, heave=[0.0, 0.1, 0.2], steer=[0.0, 0.0, 0.1], gradients="track")
     with pytest.raises(ValueError, match="settle"):
@@ -421,6 +434,12 @@ def test_errors_name_the_cure():
         axle_sweep(ROLES, lateral={"lift": [1.0]})
     with pytest.raises(ValueError, match="compliance"):
         axle_sweep(ROLES, lateral=[0.0, 1.0], gradients="track")
+
+
+@pytest.mark.slow
+def test_beyond_its_reach_a_smaller_range_is_asked_for():
+    with pytest.raises(ValueError, match="smaller range of heave"):
+        event(heave=np.linspace(0.0, 0.9, len(ROLLS)))
 
 
 def test_columns_are_those_that_the_roles_allow():
@@ -442,7 +461,7 @@ def test_events_of_as_many_places_are_one_structure(table):
     (shape, numbers), (same, _) = roll.split(), other.split()
     assert shape == same and hash(shape) == hash(same)
     assert axle_sweep(ROLES, roll=ROLLS, heave=None).split()[0] != shape
-    found = suspension.axle_kinematics(CAR, ROLES, left=0.01 * ROLLS, steer=0.02, heave=-0.01)
+    found = event(left=0.01 * ROLLS, steer=0.02, heave=-0.01)
     np.testing.assert_allclose(found["heave"], -0.01, atol=1e-12)
     assert found.axis == "left" and found.x.tolist() == (0.01 * ROLLS).tolist()
     again = shape.with_numbers(numbers)
@@ -451,24 +470,26 @@ def test_events_of_as_many_places_are_one_structure(table):
 
 
 def test_holding_efforts_are_those_of_drives():
-    corner = mbd.zoo.double_wishbone(wheel_load=0.0)
-    car = suspension.axle(corner)
-    roles = suspension.axle_corners(car, suspension.zoo_corner("double_wishbone"))
+    car, roles = pinned()
     rig = on_rig(car, roles)
-    known = {"rig_heave": 0.02, "rig_roll": 0.01, "rig_left": 0.0, "rig_right": 0.01}
-    q = mbd.assemble(rig, known).q
-    keys, values = parse_known(rig, known)
-    top, inputs = mbd.topology(rig), {"rig_left_lateral": 800.0}
+    keys, _ = parse_known(rig, {"rig_heave": 0.0, "rig_roll": 0.0})
+    top = mbd.topology(rig)
     assert single_rows(top, (wheel_key(roles[0]).coordinate, keys[1])) == [
         (top.nc + 1, top.layout["rig_roll"].v.start)
     ]
-    at = Snapshot(rig, q, keys=keys, values=values, moving=False, inputs=inputs)
-    found = holding_efforts(at.motion, keys, inputs)
-    drives = [at.holding(key) for key in keys]
-    assert np.max(np.abs(drives)) > 1e3
+    push = mbd.BodyActuator("axle", "left", force=(0.0, 1.0, 0.5))
+    car, inputs = car.replace(forces={"push": push}), {"push": 800.0}
+    keys, values = parse_known(car, {wheel_key(roles[0]).coordinate: 0.33, "pin": 0.01})
+
+    def efforts(q):
+        at = Snapshot(car, q, keys=keys, values=values, moving=False, inputs=inputs)
+        held = [holding_efforts(at.motion, some, inputs) for some in (keys, keys[:1])]
+        return *held, jnp.stack([at.holding(key) for key in keys])
+
+    found, free, drives = jax.jit(efforts)(jnp.array([0.023, 0.01]))
+    assert np.min(np.abs(drives)) > 100.0
     np.testing.assert_allclose(found, drives, rtol=1e-9, atol=1e-7)
-    free = holding_efforts(at.motion, keys[:2], inputs)
-    assert np.all(np.isnan(free))  # nothing holds the pads
+    assert np.all(np.isnan(free))  # nothing holds the pin
 
 
 @pytest.mark.slow

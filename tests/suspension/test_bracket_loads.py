@@ -76,6 +76,7 @@ def test_brackets_and_the_mount_of_a_strut(strut):
         assert found["strut_top_mount_force"] < abs(found["spring"]) + found["strut_top_force"]
 
 
+@pytest.mark.slow
 def test_a_mount_with_springs_that_give_way_is_that_of_a_locked_one(strut):
     """At rest under a case the mount carries what it does with a locked one."""
     mech, roles, _ = strut
@@ -88,6 +89,7 @@ def test_a_mount_with_springs_that_give_way_is_that_of_a_locked_one(strut):
         np.testing.assert_allclose(rest[name], held[name], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_mount_at_a_bracket_or_a_link_feels_that_end_alone():
     """Not the whole force of the hinge, whose other bracket bears the rest; and the rod, too."""
     points = suspension.example_hardpoints("double_wishbone", steering_by="fixed")

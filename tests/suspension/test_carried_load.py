@@ -1,5 +1,8 @@
 """Springs that carry the car: preloads, bars and heave springs against energies of a solver."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from point_distances import Distances
@@ -68,7 +71,7 @@ def drawn(kind, **numbers):
     return mech, roles, solver(q, bodies, rods, INNER, straight), spring
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["pushrod", pytest.param("strut", marks=pytest.mark.slow)])
 def test_a_template_carries_its_wheel_load_as_drawn(kind):
     """Virtual work of the load, of weights and of the spring, by differences of solved points."""
     masses = {"upright": 24.0, "lower_arm": 5.0}
@@ -161,7 +164,9 @@ AXLES = {
 }
 
 
-@pytest.mark.parametrize("template", AXLES)
+@pytest.mark.parametrize(
+    "template", ["rigid_axle", pytest.param("twist_beam", marks=pytest.mark.slow)]
+)
 def test_both_springs_of_an_axle_carry_their_wheels(template):
     """Virtual work of each wheel's rise with the other one held, loads unequal."""
     p = {n: x for n, x in example_hardpoints(template).items() if "bar" not in n}
@@ -226,6 +231,27 @@ def test_what_carries_nothing_is_told():
 
 
 def test_pads_that_pull_are_told():
+    """Pads' loads come on top of the wheel load that the axle has itself."""
+    points = example_hardpoints("trailing_arm")
+    loads = {"left_load": np.array([0.0, -200.0]), "right_load": np.array([0.0, 200.0])}
+    table = suspension.Kinematics("roll", np.array([0.0, 0.03]), loads, {}, unit="rad")
+    told = {
+        None: r"at roll \+1.719 deg the left pad pulls.*200 N.*no wheel load.*wheel_load=",
+        100.0: "with 100 N beside the wheel load of 100 N.*would lift off",
+        3e3: None,
+    }
+    for load, text in told.items():
+        given = {} if load is None else {"wheel_load": load}
+        car = suspension.template_axle(*suspension.trailing_arm_corner(points, **given))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn_of_pull(*car, table)
+        found = [str(w.message) for w in caught]
+        assert len(found) == (text is not None) and all(re.search(str(text), x) for x in found)
+
+
+@pytest.mark.slow
+def test_a_table_tells_of_pads_that_pull():
     """A trailing arm has no coupling: the inner wheel of a car without weight is pulled."""
     points = example_hardpoints("trailing_arm")
     events = dict(heave=None, roll=[0.0, 0.03], observe=["left_load", "right_load"])
@@ -233,9 +259,6 @@ def test_pads_that_pull_are_told():
     with pytest.warns(UserWarning, match="beside the wheel load of 100 N.*would lift off"):
         table = suspension.axle_kinematics(*car, **events)
     assert table["left_load"][1] < -100.0
-    empty = suspension.template_axle(*suspension.trailing_arm_corner(points))
-    with pytest.warns(UserWarning, match=r"left pad pulls.*carries no wheel load.*wheel_load="):
-        warn_of_pull(*empty, table)  # no program of its own
     level = suspension.template_axle(*suspension.trailing_arm_corner(points, wheel_load=3e3))
     found = suspension.axle_kinematics(*level, **events)
     assert abs(found["left_load"][0]) < 1e-8 and found["left_load"][1] > -3e3

@@ -10,37 +10,58 @@ from jaxmbd import suspension
 from jaxmbd.suspension import hardpoint_sensitivities, kinematics_sweep
 
 
-def trailing_arm():
-    """A trailing arm on a soft hinge, its hardpoints moved at random, and its roles."""
+def trailing_arm(soft):
+    """A trailing arm on a rigid or a soft hinge, its hardpoints moved at random, and its roles."""
     rng = np.random.default_rng(5)
     numbers = suspension.example_hardpoints("trailing_arm")
     moved = {n: np.asarray(x) + rng.uniform(-5e-3, 5e-3, 3) for n, x in numbers.items()}
     corner, roles = suspension.trailing_arm_corner(moved)
-    return mbd.soften(corner, "arm", (3e4, 2e6)), roles
+    return mbd.soften(corner, "arm", (3e4, 2e6)) if soft else corner, roles
 
 
-CORNER, ROLES = trailing_arm()
+CORNER, ROLES = trailing_arm(soft=False)
 FACTORS = ["points/wheel_centre/y", "points/wheel_centre/z", "points/spring_top/y"]
-RATE = "forces/arm/stiffness"
 STEPS = {"points/wheel_centre/*": "2 mm", "points/spring_top/y": 5e-3}
-SWEEP = kinematics_sweep(
-    ROLES, travel=[-0.02, 0.03], observe=["toe", "camber"], gradients=(), settle=True
+
+
+def sweep_of(soft):
+    return kinematics_sweep(
+        ROLES, travel=[-0.02, 0.03], observe=["toe", "camber"], gradients=(), settle=soft
+    )
+
+
+SWEEP = sweep_of(soft=False)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["rigid", "settled"],
 )
+def both(request):
+    """The table of a corner, and the columns (places, outputs) of one with factors moved."""
+    corner, sweep = trailing_arm(request.param)[0], sweep_of(request.param)
+
+    def design(moves):
+        now = mbd.get_variables(corner, list(moves))
+        found = sweep(mbd.set_variables(corner, {p: now[p] + x for p, x in moves.items()}))
+        return np.stack([np.asarray(found[n]) for n in sweep.observe], axis=1)
+
+    found = hardpoint_sensitivities(corner, sweep, FACTORS, steps=STEPS, interactions=True)
+    return found, design
 
 
-@pytest.fixture(scope="module")
-def table():
-    return hardpoint_sensitivities(CORNER, SWEEP, FACTORS, steps=STEPS, interactions=True)
+@pytest.fixture
+def table(both):
+    return both[0]
 
 
-def design(moves):
-    """Columns (places, outputs) with factors moved."""
-    now = mbd.get_variables(CORNER, list(moves))
-    found = SWEEP(mbd.set_variables(CORNER, {p: now[p] + x for p, x in moves.items()}))
-    return np.stack([np.asarray(found[n]) for n in SWEEP.observe], axis=1)
+@pytest.fixture
+def design(both):
+    return both[1]
 
 
-def test_effects_are_those_of_designs_apart(table):
+def test_effects_are_those_of_designs_apart(table, design):
     assert table.places == ("travel -20 mm", "travel +30 mm")
     assert table.steps == pytest.approx([2e-3, 2e-3, 5e-3])
     for j, path in enumerate(FACTORS):
@@ -50,7 +71,7 @@ def test_effects_are_those_of_designs_apart(table):
         assert table.effects[:, :, j] == pytest.approx(wanted, rel=1e-6, abs=1e-10)
 
 
-def test_interactions_are_those_of_a_two_level_design(table):
+def test_interactions_are_those_of_a_two_level_design(table, design):
     """``(y₊₊ − y₊₋ − y₋₊ + y₋₋)/4`` of both levels of two factors, with small steps."""
     for i, j in ((0, 1), (0, 2)):
         h = 0.2 * table.steps[[i, j]]
@@ -104,7 +125,7 @@ def test_what_is_wrong_is_said(options, text):
 @pytest.mark.slow
 def test_factors_of_an_axle_in_roll():
     """Of an event of an axle: rates are factors, too; both sides alike by symmetry."""
-    car = suspension.axle(CORNER)
+    car = suspension.axle(trailing_arm(soft=True)[0])
     pair = suspension.axle_corners(car, ROLES)
     lean = suspension.axle_sweep(pair, roll=[-0.02, 0.02], observe="axle_steer", settle=True)
     found = hardpoint_sensitivities(car, lean, "points/*_wheel_centre/z")

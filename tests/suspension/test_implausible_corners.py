@@ -50,6 +50,7 @@ def test_a_sample_whose_spring_has_no_length_says_so(how):
     np.testing.assert_allclose(found["wheel_rate"][0], alone["wheel_rate"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_course_through_a_spring_of_no_length_names_the_place():
     """Drawn long enough, it vanishes on the way."""
     mech, z = drawn(), 0.01

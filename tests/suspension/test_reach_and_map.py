@@ -79,6 +79,7 @@ def highest(sign):
     return step(state, end)[1][2] - centre[2]
 
 
+@pytest.mark.slow
 def test_a_double_wishbone_reaches_to_where_its_curve_turns():
     found = reach(CORNER, ROLES)
     ends = [highest(-1.0), highest(1.0)]
@@ -93,14 +94,19 @@ def test_beyond_its_reach_a_table_says_how_far_it_goes():
         suspension.kinematics(CORNER, ROLES, travel=[0.0, 0.5], observe=["toe"], gradients=())
     with pytest.raises(ValueError, match=r"values are in m: 30 mm is 0\.03"):
         suspension.kinematics(CORNER, ROLES, travel=[-60.0, 60.0])
-    with pytest.raises(ValueError, match=r"steer reaches from -101\.6 mm"):
-        suspension.steering(CORNER, ROLES, steer=[0.0, 0.5])
     with pytest.raises(ValueError, match="no motion 'bump'"):
         reach(CORNER, ROLES, of="bump")
     with pytest.raises(ValueError, match="moved and held"):
         reach(CORNER, ROLES, of="steer", steer=0.0)
 
 
+@pytest.mark.slow
+def test_beyond_its_reach_steering_says_how_far_it_goes():
+    with pytest.raises(ValueError, match=r"steer reaches from -101\.6 mm"):
+        suspension.steering(CORNER, ROLES, steer=[0.0, 0.5])
+
+
+@pytest.mark.slow
 def test_a_small_corner_gets_the_travel_that_it_has():
     small = CORNER.replace(points={n: 0.1 * np.asarray(x) for n, x in CORNER.points.items()})
     roles = suspension.Corner("upright", "axle_outboard", 0.03136, steering="rack")
@@ -145,6 +151,7 @@ def test_a_map_is_written_and_printed(found, tmp_path):
         found.table("contact")
 
 
+@pytest.mark.slow
 def test_a_map_of_an_axle_is_its_tables():
     car = suspension.axle(CORNER, shared=["rack"])
     pair, names = suspension.axle_corners(car, ROLES), ["left_toe", "track"]
@@ -157,6 +164,10 @@ def test_a_map_of_an_axle_is_its_tables():
 def test_what_is_no_map_is_named():
     with pytest.raises(ValueError, match=r"two motions of travel, steer; found travel"):
         kinematics_map(CORNER, ROLES, travel=[0.0, 0.1], roll=0.0)
+
+
+@pytest.mark.slow
+def test_a_place_of_a_map_that_is_out_of_reach_is_named():
     with pytest.raises(ValueError, match=r"travel alone is out of reach.*-270\.4 mm"):
         kinematics_map(CORNER, ROLES, travel=[0.0, -0.3], steer=[0.0, 0.01], observe=["toe"])
     with pytest.raises(ValueError, match=r"steer \+300\.0 mm is not.*there steer reaches from -"):

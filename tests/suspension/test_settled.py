@@ -92,6 +92,7 @@ def test_motions_of_a_corner_with_bushings_are_those_of_its_equilibria():
         np.testing.assert_allclose(found[name][2], value, rtol=1e-7, err_msg=name)
 
 
+@pytest.mark.slow
 def test_stiff_bushings_are_a_hinge():
     hinged, stiff = (
         Sweep({HEIGHT: (0.0, 0.02)}, observed(), settle=True)(mech)

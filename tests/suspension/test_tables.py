@@ -15,6 +15,7 @@ import jaxmbd as mbd
 from jaxmbd.observe import Output
 from jaxmbd.suspension import (
     CHARACTERISTICS,
+    GRADIENTS,
     Corner,
     CornerState,
     CornerSweep,
@@ -38,12 +39,17 @@ from jaxmbd.viz import kinematics_figure
 pytestmark = pytest.mark.filterwarnings("ignore:.*triangle inequality")
 MULTI_LINK, ROLES = mbd.zoo.multi_link(), zoo_corner("multi_link")
 RACKED, RACK_ROLES = mbd.zoo.double_wishbone_kinematic(), zoo_corner("double_wishbone_kinematic")
-OBSERVE = ["toe", "camber", "motion_ratio"]
+TABLE = {
+    "travel": [-0.05, 0.0, 0.05],
+    "observe": ["toe", "camber", "motion_ratio", "roll_centre_height", "wheel_rate"],
+    "gradients": ["toe"],
+}
+"""Of one structure, for all tests of `MULTI_LINK`."""
 
 
 @pytest.fixture(scope="module")
 def bump():
-    return kinematics(MULTI_LINK, travel=[-0.05, 0.0, 0.05], observe=OBSERVE)
+    return kinematics(MULTI_LINK, **TABLE)
 
 
 def test_angles_are_those_of_the_observables(bump):
@@ -76,16 +82,12 @@ def test_a_table_says_what_it_leaves_out(bump):
 
 
 PATHS = ("points/tierod_inboard/z", "points/lateral_ball/y", "forces/spring/stiffness")
-PLACES, GRADIENTS = [-0.03, 0.02], ["toe"]
-VALUES = ["toe", "roll_centre_height", "motion_ratio", "wheel_rate"]
 
 
 @pytest.fixture(scope="module")
 def moved():
     vary = ["points/tierod_inboard", *PATHS[1:]]
-    return hardpoint_sensitivities(
-        MULTI_LINK, vary=vary, observe=VALUES, gradients=GRADIENTS, travel=PLACES
-    )
+    return hardpoint_sensitivities(MULTI_LINK, vary=vary, **TABLE)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -94,19 +96,13 @@ def test_sensitivities_are_those_of_designs_apart(moved, path):
     start = float(mbd.get_variables(MULTI_LINK, [path])[path])
     h = 1e-4 if "points" in path else 1e-3 * start
     tables = [
-        kinematics(
-            mbd.set_variables(MULTI_LINK, {path: start + k * h}),
-            ROLES,
-            travel=PLACES,
-            observe=VALUES,
-            gradients=GRADIENTS,
-        )
+        kinematics(mbd.set_variables(MULTI_LINK, {path: start + k * h}), **TABLE)
         for k in (-2, -1, 1, 2)
     ]
     for name in moved.outputs:
         y = [t[name] for t in tables]
         estimate = (8.0 * (y[2] - y[1]) - (y[3] - y[0])) / (12.0 * h)
-        exact = [moved.of(name, path, k) for k in range(2)]
+        exact = [moved.of(name, path, k) for k in range(3)]
         size = np.abs(moved.derivatives[:, moved.outputs.index(name)]).max()
         assert np.allclose(exact, estimate, rtol=1e-6, atol=1e-7 * size), name
 
@@ -120,6 +116,7 @@ def test_sensitivities_are_printed_per_millimetre(moved):
     assert "forces/spring/stiffness" in str(moved) and "per 1 %" in str(moved)
 
 
+@pytest.mark.slow
 def test_a_mirrored_axle_steers_as_a_whole_one():
     """One corner with its mirror image, and both corners on one rack."""
     left = zoo_corner("macpherson_steering")
@@ -134,6 +131,7 @@ def test_a_mirrored_axle_steers_as_a_whole_one():
         assert np.allclose(x, b[name], rtol=1e-9, atol=1e-12, equal_nan=True), name
 
 
+@pytest.mark.slow
 def test_curves_of_steering_are_its_columns_also_traced():
     racks = [-0.04, 0.03]
     curves = jax.jit(lambda m: steering_curves(m, RACK_ROLES, steer=racks))(RACKED)
@@ -205,7 +203,6 @@ def test_a_wrong_role_is_named_with_its_cure(change, says):
         (dict(observe=["toe"], gradients=["wheel_rate"]), "second derivatives"),
         (dict(travel=0.0, steer=[0.0, 0.01]), "cannot be moved by a value"),
         (dict(travel=[0.0], steer=[0.0]), "several values of either"),
-        (dict(travel=[0.0, 0.9], observe=["toe"]), "does not reach travel"),
     ],
 )
 def test_a_wrong_question_is_answered_with_a_cure(options, says):
@@ -282,9 +279,7 @@ def test_an_unknown_corner_asks_for_roles():
 
 def test_travel_is_upwards_in_figures(bump, tmp_path):
     higher = kinematics(
-        mbd.zoo.multi_link(points={"tierod_inboard": (-0.257, 0.32, -0.112)}),
-        travel=[-0.05, 0.0, 0.05],
-        observe=OBSERVE,
+        mbd.zoo.multi_link(points={"tierod_inboard": (-0.257, 0.32, -0.112)}), **TABLE
     )
     figure = kinematics_figure({"drawn": bump, "higher": higher}, path=tmp_path / "bump.png")
     assert (tmp_path / "bump.png").stat().st_size > 10_000
@@ -350,6 +345,16 @@ def test_a_sweep_of_a_corner_holds_what_the_mechanism_has():
     assert [getattr(key, "joint", "z") for key in sweep.keys(RACKED)] == ["z", "rack"]
     steered = kinematics_sweep(RACK_ROLES, steer=[0.0, 0.01], observe="toe")
     assert [getattr(key, "joint", "z") for key in steered.keys(RACKED)] == ["rack", "z"]
+
+
+def test_slopes_are_those_of_gradients_that_are_observed():
+    def slopes(**options):
+        names = kinematics_sweep(RACK_ROLES, travel=[0.0, 0.01], **options).observe
+        return {n.removesuffix("_gradient") for n in names if n.endswith("_gradient")}
+
+    assert "toe" in GRADIENTS
+    assert slopes() == set(GRADIENTS) & set(available(RACK_ROLES))
+    assert slopes(observe=["toe", "contact"]) == {"toe"} and not slopes(gradients=())
 
 
 def test_a_definition_says_what_a_corner_lacks():

@@ -74,6 +74,7 @@ def test_a_film_has_all_frames(rssr, tmp_path):
     assert [x.name for x in tmp_path.iterdir()] == ["rssr.gif"]
 
 
+@pytest.mark.slow
 def test_a_film_by_ffmpeg(rssr, tmp_path):
     if shutil.which("ffmpeg") is None:
         pytest.importorskip("imageio_ffmpeg")

@@ -189,6 +189,7 @@ def test_what_does_not_close_is_told_and_leaves_a_gap():
     assert np.isfinite(fits.improvement()[0]) and np.isfinite(fits.improvement()[1]).all()
 
 
+@pytest.mark.slow
 def test_a_driven_corner_keeps_its_drives(tmp_path):
     """What is exported without changes is what was given; also where a sweep was given."""
     given = mbd.zoo.macpherson_steering()
@@ -256,6 +257,7 @@ def test_vectors_have_one_curve_for_each_component():
     np.testing.assert_allclose(found, sweep.trajectory(mech).curves["end"].T, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_components_that_are_zero_by_the_plane_have_no_curves():
     mech = mbd.zoo.four_bar()  # in the plane xz, gravity in it
     observed = {"end": Position("coupler", "B"), "moment": Reaction("A", "moment")}
@@ -315,17 +317,19 @@ def test_ranges():
 
 
 def test_parametrisations_are_explored_by_their_arguments():
-    def car(track, rate):
-        return mbd.zoo.multi_link({"wheel_centre": (0.0, 0.5 * track, 0.0)}, rate)
-
-    corner = mbd.Parametrization.of(car, track=(1.9, "m"), rate=(1.2e5, "N/m"))
-    design = Exploration.of(corner)
-    assert design.names == ("track", "rate")
-    design.set("track", 1.92)
-    assert design.mechanism().points["wheel_centre"][1] == pytest.approx(0.96)
+    made = mbd.Parametrization.of(mbd.zoo.four_bar, coupler=(0.8, "m"), rocker=(0.6, "m"))
+    sweep = Sweep({"A": [0.0, 0.1, 0.2]}, {"D": Coordinate("D")})
+    design = Exploration.of(made, sweep)
+    assert design.names == ("coupler", "rocker")
+    design.set("coupler", 0.81)
+    same, found = mbd.zoo.four_bar(coupler=0.81, rocker=0.6), design.mechanism()
+    np.testing.assert_allclose(
+        found.points["C_coupler"], same.points["C_coupler"], rtol=0, atol=1e-15
+    )
     assert design.improvement()[1].shape == (2,) and design.arrows() == {}
 
 
+@pytest.mark.slow
 def test_imported_joints_stay_within_their_stops():
     pytest.importorskip("mujoco")
     gripper = mbd.io.load_mjcf(ROOT / "tests/data/models/robotiq_2f85.xml")

@@ -148,6 +148,7 @@ def test_exports_are_sent_to_the_browser_that_asked(explorer, tmp_path):
     assert INBOARD.encode() in sent["corner_changes.csv"]
 
 
+@pytest.mark.slow
 def test_what_does_not_close_or_is_no_mechanism_is_told():
     """The page says so, shows the rest, and goes on."""
     sweep = Sweep({"crank": np.linspace(0.3, 1.5, 21)}, {"rocker": Coordinate("rocker")})
@@ -186,6 +187,7 @@ def test_what_does_not_close_or_is_no_mechanism_is_told():
         explorer.close()
 
 
+@pytest.mark.slow
 def test_planar_mechanisms_have_a_page(monkeypatch):
     """In a notebook, whose cell shows it, no other window opens."""
     windows = []

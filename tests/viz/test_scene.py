@@ -47,7 +47,16 @@ def test_every_mechanism_of_the_zoo_is_drawn(zoo):
         assert 0.0 < scene.glyph < 0.05 * scene.size
 
 
-@pytest.mark.parametrize("name", ["multi_link", "macpherson", "delta_robot", "five_point"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "macpherson",
+        *(
+            pytest.param(n, marks=pytest.mark.slow)
+            for n in ("multi_link", "delta_robot", "five_point")
+        ),
+    ],
+)
 def test_what_is_between_two_bodies_stays_on_both(zoo, name):
     mech = zoo[name]
     scene = Scene.of(mech)

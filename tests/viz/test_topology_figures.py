@@ -40,7 +40,11 @@ def written(figure):
     ]
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in ("chain", "stewart_gough", "delta_robot")))
+     for n in MECHANISMS],
+)  # fmt: skip
 def test_all_names_are_on_the_page(name):
     mech = MECHANISMS[name]()
     top, figure = mbd.topology(mech), topology_figure(mech)
