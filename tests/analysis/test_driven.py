@@ -254,6 +254,7 @@ def test_torque_and_force_share_by_the_mechanisms_length(slider):
     np.testing.assert_allclose(*shares, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_two_cranks_that_agree_and_that_do_not(rssr):
     start = float(mbd.zoo.rssr_theta(0.0))
     times = np.linspace(0.0, 0.1, 3)

@@ -91,6 +91,7 @@ def test_an_upright_pendulum_is_unstable():
     np.testing.assert_allclose(values, np.sqrt(9.81) * np.array([-1, 1]), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_free_body_on_a_cut_hinge_is_the_open_chain():
     """Seven coordinates and five rows: the same two modes."""
     chain = mbd.zoo.double_pendulum(lengths=(1.0, 0.7), masses=(1.0, 2.0))
@@ -207,6 +208,7 @@ def test_nothing_is_free_to_move():
     assert state.A.shape == (0, 0) and state.eigenvalues().shape == (0,)
 
 
+@pytest.mark.slow
 def test_eigenvalues_do_not_depend_on_what_is_independent():
     """``ẋ = −(z/x) ż`` on the rod; the default is chosen from numbers, under `jax.grad` too."""
     m = trammel()

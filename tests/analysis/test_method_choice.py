@@ -127,18 +127,7 @@ def test_a_motion_without_inertia_is_named_and_switches_are_known():
     np.testing.assert_allclose(found.fastest, 5.0, rtol=1e-6)
 
 
-def test_of_a_structure_there_is_a_run_too():
-    fixed = mbd.Mechanism(
-        {"block": mbd.Body(2.0, (0.0, 0.0, 1.0), np.eye(3))},
-        {"foot": mbd.Fixed("ground", "block", (0.0, 0.0, 0.0))},
-    )
-    for method in ("rk4", "auto"):
-        run = mbd.simulate(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1, method=method)
-        assert run.status == mbd.Status.OK and run.error == 0.0 and run.q.shape == (11, 0)
-    found = mbd.verify(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1)
-    assert found.digits_q == found.digits_v > 15.0
-
-
+@pytest.mark.slow
 def test_loops_that_move_by_their_numbers_alone():
     """Three parallel arms: rows contradict each other beside their motion."""
     axis, names = (0.0, 0.0, 1.0), ("first", "second", "third")

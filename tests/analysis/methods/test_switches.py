@@ -80,12 +80,14 @@ def test_a_relay_with_hysteresis(kind):
     assert run.status == mbd.Status.OK and run.end.switches["on"] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [jax.jacfwd, pytest.param(jax.jacrev, marks=pytest.mark.slow)])
 def test_derivatives_of_the_times_and_of_the_motion_after_them(mode):
     found = jax.jit(mode(lambda p: controlled(p, mbd.DormandPrince)[0]))(FIRST)
     np.testing.assert_allclose(found, jax.jit(jax.jacfwd(exact_relay))(FIRST), rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_batch_and_a_run_that_goes_on():
     p = np.array([FIRST, [2.0, -0.1, 0.2], [0.7, -0.5, 0.4]])
     all_of = jax.jit(lanes.vmap(lambda p: controlled(p, mbd.DormandPrince)[0]))

@@ -70,7 +70,10 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "order"), [("pendulums", 2), ("pendulums", 6), ("top", 2)])
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [*(pytest.param("pendulums", k, marks=pytest.mark.slow) for k in (2, 6)), ("top", 2)],
+)
 def test_a_step_is_symplectic_and_symmetric(kind, order):
     """It keeps the form ``dp ∧ dq``, in the moving axes of a ball with ``p·(dq × dq)`` more.
 
@@ -102,6 +105,7 @@ def energies(mech, run):
     return np.asarray(jax.jit(each)(run.q, run.v))
 
 
+@pytest.mark.slow
 def test_energy_of_a_top_does_not_drift():
     """In 200 000 steps; that of Kutta's goes down all the time."""
     mech, q, v = top(), [1.0, 0.0, 0.0, 0.0], [1.5, 1.5, 3.0]
@@ -131,6 +135,7 @@ def test_momenta_of_a_floating_mechanism_are_kept():
     assert np.abs(found[50:] - found[0]).max() < 1.5 * np.abs(found[:50] - found[0]).max()
 
 
+@pytest.mark.slow
 def test_energy_and_closure_of_a_four_bar_in_space():
     """Its loop has redundant rows; 20 000 steps, on the constraints at each that is saved."""
     mech = mbd.zoo.n_four_bar(1, length=0.5)
@@ -144,6 +149,7 @@ def test_energy_and_closure_of_a_four_bar_in_space():
     assert np.abs(residual).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_order_in_space():
     """Of the RSSR, with an idle spin, against a far finer run."""
     mech = mbd.zoo.rssr()
@@ -199,6 +205,7 @@ def test_derivatives_in_both_modes():
     )
 
 
+@pytest.mark.slow
 def test_damper_and_input_against_a_finer_run():
     mech, options = parallelogram(3.0, 2.0), {"t1": 1.0, "inputs": {"ground_0": 4.0}}
     start = [1.0, -1.0, 1.0], [0.5, -0.5, 0.5]
