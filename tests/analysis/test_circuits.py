@@ -94,6 +94,7 @@ def test_a_kite_has_a_circuit_on_which_the_input_stands_still():
     assert not still.full_turn and not len(still.dead_centres) and "stands still" in str(found)
 
 
+@pytest.mark.slow
 def test_a_six_bar_stops_where_its_second_pair_of_links_is_in_line():
     """There crank and rocker turn back together, with the ratio of their own four-bar."""
     mech = six_bar(False).replace(points={"D0": (1.55, -0.05)})

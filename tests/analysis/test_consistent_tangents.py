@@ -88,12 +88,9 @@ FUNCTIONS = {
 }
 
 
-FAST = "velocity", "simulation"
-
-
 @pytest.mark.parametrize(
     "name",
-    [*(pytest.param(x, marks=pytest.mark.slow) for x in ("equilibrium", "driven")), *FAST],
+    [x if x == "velocity" else pytest.param(x, marks=pytest.mark.slow) for x in FUNCTIONS],
 )
 def test_every_solution_is_tested(name):
     mech = mbd.zoo.four_bar()

@@ -226,7 +226,8 @@ def test_failures_say_what_is_not_in_balance():
     with pytest.raises(ValueError, match=r"guess has shape \(2,\)"):
         mbd.equilibrium(falling, guess=[0.0, 0.0])
     with pytest.raises(ValueError, match="does not assemble"):
-        mbd.equilibrium(mbd.zoo.rssr(), known={mbd.PointCoordinate("rocker", "B", "x"): 9.0})
+        far = {mbd.PointCoordinate("coupler_1", "B_1", "x"): 9.0}
+        mbd.equilibrium(mbd.zoo.n_four_bar(1, planar=True), known=far)
     endless = hanging(law=lambda x, rate: jnp.log(x - 1.0))
     with pytest.raises(ValueError, match="not finite"):
         mbd.equilibrium(endless)

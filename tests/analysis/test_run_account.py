@@ -126,8 +126,7 @@ def test_friction_is_accurate_below_a_step_and_not_above():
     [
         "rk4",
         "semi_implicit_euler",
-        "generalized_alpha",
-        pytest.param("variational", marks=pytest.mark.slow),
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("generalized_alpha", "variational")),
     ],
 )
 def test_how_a_motion_is_cut_changes_nothing(method):

@@ -104,6 +104,7 @@ def test_values_and_times_change_without_compiling_and_kernels_agree():
         np.testing.assert_allclose(slope, (a - b) / (2 * step), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_drive_by_a_cubic_stays_on_it():
     law = mbd.Sampled(T, np.sin(2.0 * T), "cubic")
     mech = mbd.zoo.slider_crank()

@@ -56,6 +56,7 @@ CASES = {  # motion, method, end [s], whether it is coarse
 
 
 SLOW = (
+    "vibration at 1e-4",
     "vibration, half a step late",
     "vibration at 1e-6, order 8",
     "vibration at 1e-6, implicit",

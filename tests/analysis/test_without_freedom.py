@@ -62,10 +62,8 @@ def test_a_run_of_no_coordinates_has_times_and_reactions(method):
     assert run.error == 0.0 and run.steps == 2 and run.rejected == 0
 
 
-@pytest.mark.parametrize(
-    "method",
-    ["rk4", *(pytest.param(x, marks=pytest.mark.slow) for x in ("generalized_alpha", "rodas"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["rk4", "generalized_alpha", "rodas"])
 def test_events_of_time_and_lanes_of_masses(method):
     late = mbd.Event(lambda t, q, v: t - 0.07, stop=True)
 

@@ -206,6 +206,7 @@ def test_the_reverse_sweep_takes_the_same_steps_again(build, t1, rtol):
     np.testing.assert_allclose(reverse, forward, rtol=rtol)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_to_the_bit():
     mech = mbd.zoo.double_pendulum()
     method = mbd.DormandPrince(rtol=1e-6)
