@@ -87,6 +87,15 @@ def test_auto_is_the_choice():
     np.testing.assert_array_equal(auto.v, same.v)
 
 
+@pytest.mark.slow
+def test_auto_goes_on_where_a_run_ended():
+    mech, options = CASES["friction down to rest"][0], {"method": "auto", "rtol": 1e-6}
+    whole = mbd.simulate(mech, [1.0], [1.0], t1=2.0, dt=0.1, **options)
+    half = mbd.simulate(mech, [1.0], [1.0], t=[0.0, 1.0], **options)
+    rest = mbd.simulate(mech, half.end, t=[1.0, 2.0], **options)
+    np.testing.assert_allclose(rest.q[-1], whole.q[-1], rtol=0, atol=1e-5)
+
+
 def test_traced_numbers_and_other_misuse():
     mech = slide(1.0)
     for traced in (

@@ -227,7 +227,11 @@ def save(results, path):
 def computed(what, folder):
     """The results of a function of this module, by a process in single precision."""
     path = folder / "results.npz"
-    environment = dict(os.environ, JAX_ENABLE_X64="0")
+    environment = os.environ | {
+        "JAX_ENABLE_X64": "0",
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir or "",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
     run = subprocess.run(
         [sys.executable, __file__, what.__name__, str(path)],
         env=environment, capture_output=True, text=True,
