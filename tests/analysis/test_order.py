@@ -151,7 +151,7 @@ def errors(case, method, n):
     return np.array([np.sqrt(np.mean((x - y) ** 2)) for x, y in zip(found, exact, strict=True)])
 
 
-FAST = "rk4", "variational_4", "dormand_prince_8"
+FAST = "rk4", "dormand_prince_8"
 
 
 @pytest.mark.parametrize(
