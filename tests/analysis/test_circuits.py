@@ -76,6 +76,7 @@ def test_circuits_of_a_parallelogram_meet_at_change_points():
     assert "meets circuit 1" in str(found) and "change point" in str(found)
 
 
+@pytest.mark.slow
 def test_a_hair_beside_the_change_point_is_followed_round():
     """Lengths that miss it by 1e-7 turn fully, or not, and no circuits meet."""
     for gap, count in ((1e-7, 2), (-1e-7, 1)):
@@ -84,6 +85,7 @@ def test_a_hair_beside_the_change_point_is_followed_round():
         assert [c.full_turn for c in found.circuits] == [gap > 0.0] * count
 
 
+@pytest.mark.slow
 def test_a_kite_has_a_circuit_on_which_the_input_stands_still():
     found = circuits(four_bar(1.0, 2.0, 2.0, 1.0), "A")
     turning, still = sorted(found.circuits, key=lambda c: -np.ptp(c.input))
@@ -92,6 +94,7 @@ def test_a_kite_has_a_circuit_on_which_the_input_stands_still():
     assert not still.full_turn and not len(still.dead_centres) and "stands still" in str(found)
 
 
+@pytest.mark.slow
 def test_a_six_bar_stops_where_its_second_pair_of_links_is_in_line():
     """There crank and rocker turn back together, with the ratio of their own four-bar."""
     mech = six_bar(False).replace(points={"D0": (1.55, -0.05)})
@@ -112,6 +115,7 @@ def planar(bodies, joints, cut):
     return mbd.Mechanism(bodies=made, joints=joints, gravity=(0.0, 0.0), cut=[cut])
 
 
+@pytest.mark.slow
 def test_a_scotch_yoke_driven_at_either_end():
     """The yoke moves as the cosine: its limits are toggles for the crank, dead centres for it."""
     yoke = planar(
@@ -154,7 +158,7 @@ def test_a_screw_never_returns():
     assert "does not return" in str(found)
 
 
-@pytest.mark.parametrize("balls", [False, True])
+@pytest.mark.parametrize("balls", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_an_rssr_swings_between_the_zeros_of_its_discriminant(balls):
     """With u, w of the rocker's end across its axis, a cos θ + b sin θ = c: a² + b² = c²."""
     crank, rocker = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
@@ -190,6 +194,7 @@ def test_an_rssr_swings_between_the_zeros_of_its_discriminant(balls):
     np.testing.assert_allclose(np.sort(limits), ends, rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_bennett_linkage_turns_although_no_count_lets_it():
     """tan(θ/2) tan(φ/2) = sin((β + α)/2)/sin((β − α)/2), with the twists α and β."""
     alpha, beta, drawn = 0.6, 1.1, 1.5
@@ -224,6 +229,7 @@ def test_what_does_not_fit_is_told():
         mbd.circuits(mbd.zoo.five_bar(), "A", starts=2)
 
 
+@pytest.mark.slow
 def test_a_five_bar_with_one_crank_held_is_a_four_bar():
     found = circuits(mbd.zoo.five_bar(), "A", known={"E": 0.1})
     place = mbd.topology(mbd.zoo.five_bar()).layout["E"].q

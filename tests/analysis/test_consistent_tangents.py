@@ -43,7 +43,7 @@ def crank_angle(mech, backend="lanes"):
 BACKENDS = {"lanes": crank_angle, "xla": partial(crank_angle, backend="xla")}
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ["lanes", pytest.param("xla", marks=pytest.mark.slow)])
 def test_a_pin_moved_out_of_the_plane_has_no_derivative(backend):
     mech = mbd.zoo.four_bar()
     assert np.isnan(slope(BACKENDS[backend], {"C_rocker": OUT_OF_PLANE})).all()
@@ -88,7 +88,10 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [x if x == "velocity" else pytest.param(x, marks=pytest.mark.slow) for x in FUNCTIONS],
+)
 def test_every_solution_is_tested(name):
     mech = mbd.zoo.four_bar()
     fn = lambda x: FUNCTIONS[name](mech.replace(points={"C_rocker": x}))  # noqa: E731
@@ -132,6 +135,7 @@ def test_only_the_sample_whose_derivative_does_not_exist_is_nan():
         assert found.tolist() == [False, True, False]
 
 
+@pytest.mark.slow
 def test_a_rollout_of_a_redundant_mechanism_keeps_its_derivative():
     """Off the constraints within a step its rows are not quite redundant."""
 

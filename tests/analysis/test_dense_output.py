@@ -10,6 +10,7 @@ import jaxmbd as mbd
 T = np.array([0.0021, 0.0104, 0.0333])
 
 
+@pytest.mark.slow
 def test_order_on_a_closed_loop_with_balls():
     """Sixth in q, fifth in v, against a run with all rows; multipliers follow the states."""
     mech = mbd.zoo.rssr()

@@ -91,6 +91,7 @@ def test_an_idle_link_neither_spins_nor_is_spun(rssr, turn):
     np.testing.assert_allclose(1.53e-6 * change, 0.0, rtol=0, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_drive_in_the_mechanism_is_the_same(rssr, turn):
     """Its multiplier is the effort, whoever computes it."""
 
@@ -113,6 +114,7 @@ def test_a_drive_in_the_mechanism_is_the_same(rssr, turn):
         mbd.simulate_driven(mech, {"crank": wobbling}, t=[0.0])
 
 
+@pytest.mark.slow
 def test_inverse_dynamics_gives_the_same_effort(rssr, turn):
     tau, lam = jax.vmap(
         lambda *x: mbd.inverse_dynamics(rssr, *x, actuated=["crank"], backend="xla")
@@ -254,6 +256,7 @@ def test_torque_and_force_share_by_the_mechanisms_length(slider):
     np.testing.assert_allclose(*shares, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_two_cranks_that_agree_and_that_do_not(rssr):
     start = float(mbd.zoo.rssr_theta(0.0))
     times = np.linspace(0.0, 0.1, 3)

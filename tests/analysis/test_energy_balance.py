@@ -19,6 +19,7 @@ def test_the_rules_of_integration():
         assert abs(errors[order]) > 1e-8
 
 
+@pytest.mark.slow
 def test_powers_of_all_elements_are_the_rate_of_energy():
     """On a closed loop with every kind of element, two drives, inputs on tree and cut joints."""
     at = equipped_mechanism(5)
@@ -181,6 +182,7 @@ def test_a_driven_loop_and_its_reactions():
     assert abs(b.share).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_impacts_have_their_own_column():
     """A ball that keeps half its speed loses three quarters of its energy at each impact."""
     mech = slide(slope=-G)

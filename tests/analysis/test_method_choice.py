@@ -85,9 +85,15 @@ def test_auto_is_the_choice():
     auto = mbd.simulate(mech, [1.0], [1.0], method="auto", **options)
     same = mbd.simulate(mech, [1.0], [1.0], method="rodas", **options)
     np.testing.assert_array_equal(auto.v, same.v)
-    half = mbd.simulate(mech, [1.0], [1.0], method="auto", rtol=1e-6, t=[0.0, 1.0])
-    rest = mbd.simulate(mech, half.end, method="auto", rtol=1e-6, t=[1.0, 2.0])
-    np.testing.assert_allclose(rest.q[-1], same.q[-1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_auto_goes_on_where_a_run_ended():
+    mech, options = CASES["friction down to rest"][0], {"method": "auto", "rtol": 1e-6}
+    whole = mbd.simulate(mech, [1.0], [1.0], t1=2.0, dt=0.1, **options)
+    half = mbd.simulate(mech, [1.0], [1.0], t=[0.0, 1.0], **options)
+    rest = mbd.simulate(mech, half.end, t=[1.0, 2.0], **options)
+    np.testing.assert_allclose(rest.q[-1], whole.q[-1], rtol=0, atol=1e-5)
 
 
 def test_traced_numbers_and_other_misuse():
@@ -107,7 +113,8 @@ def test_traced_numbers_and_other_misuse():
         mbd.simulate(mech, [0.1], t1=1.0, method="automatic")
 
 
-def test_a_motion_without_inertia_is_named_and_switches_are_known():
+@pytest.mark.slow
+def test_a_motion_without_inertia_is_named():
     bodies = {
         "arm": mbd.Body(1.0, (0.5, 0.0, 0.0), 0.01 * np.eye(3)),
         "tip": mbd.Body(0.0, (1.0, 0.0, 0.0)),
@@ -119,6 +126,8 @@ def test_a_motion_without_inertia_is_named_and_switches_are_known():
     with pytest.raises(ValueError, match=r"motion along \['b'\] has neither inertia"):
         mbd.choose_method(mbd.Mechanism(bodies, joints), [0.1, 0.2], t1=1.0)
 
+
+def test_switches_are_known():
     def stiffened(t, q, v, switches):
         return {"slide": -switches["on"] * q[0]}
 
@@ -127,18 +136,7 @@ def test_a_motion_without_inertia_is_named_and_switches_are_known():
     np.testing.assert_allclose(found.fastest, 5.0, rtol=1e-6)
 
 
-def test_of_a_structure_there_is_a_run_too():
-    fixed = mbd.Mechanism(
-        {"block": mbd.Body(2.0, (0.0, 0.0, 1.0), np.eye(3))},
-        {"foot": mbd.Fixed("ground", "block", (0.0, 0.0, 0.0))},
-    )
-    for method in ("rk4", "auto"):
-        run = mbd.simulate(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1, method=method)
-        assert run.status == mbd.Status.OK and run.error == 0.0 and run.q.shape == (11, 0)
-    found = mbd.verify(fixed, mbd.neutral(fixed), t1=1.0, dt=0.1)
-    assert found.digits_q == found.digits_v > 15.0
-
-
+@pytest.mark.slow
 def test_loops_that_move_by_their_numbers_alone():
     """Three parallel arms: rows contradict each other beside their motion."""
     axis, names = (0.0, 0.0, 1.0), ("first", "second", "third")

@@ -54,10 +54,9 @@ def inverse(m, q, v, backend):
     return mbd.inverse_dynamics(m, q, v, v, backend=backend)
 
 
-@pytest.mark.parametrize(
-    "value", [np.nan, pytest.param(np.inf, marks=pytest.mark.slow)], ids=["nan", "inf"]
-)
-@pytest.mark.parametrize("name", ["four_bar", pytest.param("rssr", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [np.nan, np.inf], ids=["nan", "inf"])
+@pytest.mark.parametrize("name", ["four_bar", "rssr"])
 def test_forward_and_inverse_dynamics(name, value):
     """Also of inertias across the axis of a plane motion, which no result depends on."""
     mech = getattr(mbd.zoo, name)()

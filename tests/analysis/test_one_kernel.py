@@ -15,11 +15,18 @@ Q = jnp.tile(mbd.assemble(MECHANISM).q, (3, 1))
 @pytest.mark.parametrize(
     "fn",
     [
-        lambda q: mbd.simulate(MECHANISM, q, t1=0.01, dt=0.01, throw=False).q,
-        lambda q: mbd.linearize(MECHANISM, q, independent=["A"]).A,
-        lambda q: mbd.forward_dynamics(MECHANISM, q, jnp.zeros(3))[0],
+        pytest.param(
+            lambda q: mbd.simulate(MECHANISM, q, t1=0.01, dt=0.01, throw=False).q, id="simulate"
+        ),
+        pytest.param(
+            lambda q: mbd.linearize(MECHANISM, q, independent=["A"]).A,
+            id="linearize",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda q: mbd.forward_dynamics(MECHANISM, q, jnp.zeros(3))[0], id="forward_dynamics"
+        ),
     ],
-    ids=["simulate", "linearize", "forward_dynamics"],
 )
 def test_little_stays_outside_the_kernel(fn):
     """The arithmetic of XLA's program is at most a check; by `lanes.vmap` there is none."""

@@ -151,9 +151,16 @@ def errors(case, method, n):
     return np.array([np.sqrt(np.mean((x - y) ** 2)) for x, y in zip(found, exact, strict=True)])
 
 
-@pytest.mark.parametrize("method", METHODS)
+FAST = "rk4", "dormand_prince_8"
+
+
 @pytest.mark.parametrize(
-    "case", [x if x == "closed_loop" else pytest.param(x, marks=pytest.mark.slow) for x in CASES]
+    ("case", "method"),
+    [
+        pytest.param(c, m, marks=() if c == "closed_loop" and m in FAST else pytest.mark.slow)
+        for c in CASES
+        for m in METHODS
+    ],
 )
 def test_errors_fall_with_the_order(case, method):
     """Between saved times q is of sixth order at most, and v, with what follows from it, of fifth.

@@ -14,7 +14,10 @@ def closed(name):
     return mech, mbd.assemble(mech).q
 
 
-@pytest.mark.parametrize("name", REDUNDANT)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=pytest.mark.slow) if x == "bricard" else x for x in REDUNDANT],
+)
 def test_redundant_rows_are_sums_of_the_rows_that_are_named_and_of_no_fewer(name):
     mech, q = closed(name)
     found = mbd.redundancy(mech, q)
@@ -60,6 +63,7 @@ def test_a_planar_loop_in_space_is_held_twice_across_its_plane():
     assert f"the loop of {force.part} can hold a force along" in str(force)
 
 
+@pytest.mark.slow
 def test_bricards_mechanism_holds_a_force_along_its_axis_of_symmetry():
     (row,) = mbd.redundancy(mbd.zoo.bricard()).rows
     np.testing.assert_allclose(np.ptp(row.force), 0.0, rtol=0, atol=1e-8)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jaxmbd as mbd
 from jaxmbd import Status
@@ -61,6 +62,7 @@ def test_modes_of_a_damped_oscillator():
     same(sorted_modes, expected, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_margin_of_a_crank_that_stands_still():
     """The dead centre of a slider-crank whose rod is too short, its crank across the guide."""
     found = mbd.dead_centre(mbd.zoo.slider_crank(rod=0.1), {"O": np.pi / 2})

@@ -52,8 +52,8 @@ def from_rest(steps, method="rk4", stiffness=0.0, stop=0.0, gravity=0.0, q=1.0, 
         ("rk4", (12, 15, 25, 40, 80), (0.9, 1.2)),
         ("semi_implicit_euler", (500, 1000), (1.0, 2.2)),
         ("generalized_alpha", (60, 100, 200, 400), (0.9, 1.2)),
-        ("variational", (60, 100, 200, 400), (0.9, 1.2)),
-        (mbd.Variational(6), (12, 16, 25), (0.9, 1.2)),
+        pytest.param("variational", (60, 100, 200, 400), (0.9, 1.2), marks=pytest.mark.slow),
+        pytest.param(mbd.Variational(6), (12, 16, 25), (0.9, 1.2), marks=pytest.mark.slow),
     ],
 )
 def test_the_estimate_is_the_error_of_a_vibration(method, steps, ratio):
@@ -122,7 +122,12 @@ def test_friction_is_accurate_below_a_step_and_not_above():
 
 
 @pytest.mark.parametrize(
-    "method", ["rk4", "semi_implicit_euler", "generalized_alpha", "variational"]
+    "method",
+    [
+        "rk4",
+        "semi_implicit_euler",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("generalized_alpha", "variational")),
+    ],
 )
 def test_how_a_motion_is_cut_changes_nothing(method):
     """100 steps at once, and in calls of 5: states to the bit, and the same verdicts."""

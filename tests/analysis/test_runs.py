@@ -59,6 +59,7 @@ def test_an_explosion_is_inaccurate():
     assert run.fine[0] and not run.fine[-1] and np.isfinite(run.q[0]).all()
 
 
+@pytest.mark.slow
 def test_a_vibration_that_dies_out_is_not_what_counts():
     """A stiff damped beginning is inaccurate for itself, and nothing beside what follows."""
     mech = vibrating(100.0, damping=300.0).replace(gravity=(0, 0, 0))
@@ -131,6 +132,7 @@ def test_feedback_of_the_state_is_a_spring_and_a_damper():
     assert given.inputs == wanted.inputs
 
 
+@pytest.mark.slow
 def test_feedback_in_a_driven_motion():
     bare, times = mbd.zoo.rssr(), np.linspace(0.0, 0.2, 3)
     sprung = bare.replace(forces={"pd": mbd.TorsionSpring("crank", 30.0, damping=2.0)})
@@ -265,6 +267,7 @@ def crank_turned():
     return run
 
 
+@pytest.mark.slow
 def test_stages_on_the_constraints_allow_longer_steps(crank_turned):
     exact = crank_turned("project", mbd.DormandPrince8(rtol=1e-11, atol=1e-13)).v
     pair = mbd.DormandPrince(rtol=1e-6, atol=1e-8)
@@ -274,6 +277,7 @@ def test_stages_on_the_constraints_allow_longer_steps(crank_turned):
     assert abs(within.v - exact).max() < 0.2 * abs(after.v - exact).max()
 
 
+@pytest.mark.slow
 def test_stages_on_the_constraints_have_derivatives():
     """Forward and reverse, along a direction on the constraints, against differences."""
     mech = mbd.zoo.rssr()
@@ -297,6 +301,7 @@ def test_methods_without_explicit_stages_project_none(crank_turned, method):
         crank_turned("stages", method)
 
 
+@pytest.mark.slow
 def test_second_derivatives_of_a_closed_loop():
     """Forward over reverse mode, against differences of the gradient."""
     mech = mbd.zoo.n_four_bar(1, planar=True)

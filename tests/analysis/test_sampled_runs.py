@@ -70,6 +70,7 @@ def test_inputs_laws_and_functions_are_one():
     np.testing.assert_allclose(still.q, samples(0.33) / 50.0, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_values_and_times_change_without_compiling_and_kernels_agree():
     traced, kind = [], "cubic"
 
@@ -103,6 +104,7 @@ def test_values_and_times_change_without_compiling_and_kernels_agree():
         np.testing.assert_allclose(slope, (a - b) / (2 * step), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_drive_by_a_cubic_stays_on_it():
     law = mbd.Sampled(T, np.sin(2.0 * T), "cubic")
     mech = mbd.zoo.slider_crank()
@@ -146,6 +148,7 @@ def test_samples_are_saved_with_the_mechanism(tmp_path):
     assert mbd.load(tmp_path / "m.json") == mech
 
 
+@pytest.mark.slow
 def test_a_motion_takes_samples():
     samples = mbd.Sampled(T, Y)
     fastest = {"fastest": CoordinateRate("slide").peak()}

@@ -130,16 +130,22 @@ def pieces(mech, q, v):
     }
 
 
-def everything():
-    """Each public function's results by its name, in whatever precision JAX is in."""
+def hanging():
+    """The parallelogram and its closed state."""
     mech = mbd.zoo.n_four_bar(1, gravity=jnp.float32(G), planar=True)
-    top = mbd.topology(mech)
-    a = mbd.assemble(mech, {"ground_0": TURN})
+    return mech, mbd.assemble(mech, {"ground_0": TURN})
 
-    @jax.jit
-    def at_state(mech, q):
-        v = mbd.assemble_velocity(mech, q, {"ground_0": SPEED})
-        return v, pieces(mech, q, v)
+
+@jax.jit
+def at_state(mech, q):
+    v = mbd.assemble_velocity(mech, q, {"ground_0": SPEED})
+    return v, pieces(mech, q, v)
+
+
+def core():
+    """Results of functions at one state, of a run, at rest and of a driven motion, by name."""
+    mech, a = hanging()
+    top = mbd.topology(mech)
 
     def slope(turn):
         q = mbd.assemble(mech, {"ground_0": turn}, guess=a.q).q
@@ -147,11 +153,33 @@ def everything():
 
     v, found = at_state(mech, a.q)
     run = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02)
+    rest = mbd.equilibrium(mech, guess=4.0 * a.q)
+    linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
+    drive = {"ground_0": lambda t: TURN + RATE * t}
+    return found | {
+        "assemble": a,
+        "assemble_velocity": v,
+        "equilibrium": rest,
+        "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
+        "linearize": (linear.A, linear.B, linear.frequencies()),
+        "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
+        "neutral": mbd.neutral(mech),
+        "redundancy": jnp.int32(mbd.redundancy(mech, a.q).mobility.dof),
+        "simulate": run,
+        "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
+        "states_at": mbd.states_at(mech, run, run.t[5]),
+        "topology": np.array([top.nq, top.nv, top.nc], np.int32),
+    }
+
+
+def everything():
+    """Each public function's results by its name, in whatever precision JAX is in."""
+    found = core()
+    mech, a = hanging()
+    v, run, rest = (found[n] for n in ("assemble_velocity", "simulate", "equilibrium"))
     implicit = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.005, method="generalized_alpha")
     midpoint = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.01, method=mbd.Variational(4))
     precise = mbd.simulate(mech, a.q, v, t1=0.2, dt=0.02, method="dormand_prince_8")
-    rest = mbd.equilibrium(mech, guess=4.0 * a.q)
-    linear = mbd.linearize(mech, rest.q, inputs=["ground_0"])
     let_go = {"let go": mbd.Event(lambda t, q, v: q[0] - TURN - 0.15, sets={"held": 0.0})}
 
     def upheld(t, q, v, switches):  # against the weight: at a constant speed
@@ -159,7 +187,6 @@ def everything():
 
     switched = mbd.simulate(mech, a.q, v, t=[0.0, 0.05, 0.2], method="dormand_prince",
                             inputs=upheld, events=let_go, switches={"held": 1.0})  # fmt: skip
-    drive = {"ground_0": lambda t: TURN + RATE * t}
     verified = mbd.verify(mech, a.q, v, t1=0.2, dt=0.02)
     choice = mbd.choose_method(mech, rest.q, t1=0.2)
     rssr = mbd.zoo.rssr(gravity=jnp.array([0, 0, -G], jnp.float32))
@@ -168,22 +195,11 @@ def everything():
         found
         | of_a_corner()
         | {
-            "assemble": a,
-            "assemble_velocity": v,
             "DormandPrince8": (precise.q, precise.v, precise.status, precise.error),
             "choose_method": np.array([choice.fastest, choice.steps_of_motion], np.float32),
             "energy_balance": mbd.energy_balance(mech, run),
-            "equilibrium": rest,
             "GeneralizedAlpha": (implicit.q[-1], implicit.v[-1], implicit.status, implicit.error),
-            "gradient": jax.jit(jax.grad(slope))(jnp.float32(TURN)),
-            "linearize": (linear.A, linear.B, linear.frequencies()),
-            "mobility": jnp.int32(mbd.mobility(mech, a.q).dof),
-            "neutral": mbd.neutral(mech),
-            "redundancy": jnp.int32(mbd.redundancy(mech, a.q).mobility.dof),
             "rssr": mbd.inverse_dynamics(rssr, q, none, mbd.forward_dynamics(rssr, q, none)[0]),
-            "simulate": run,
-            "simulate_driven": mbd.simulate_driven(mech, drive, t=np.linspace(0.0, 0.2, 5)),
-            "states_at": mbd.states_at(mech, run, run.t[5]),
             "switches": (
                 switched.q[:, 0],
                 switched.v[:, 0],
@@ -192,30 +208,34 @@ def everything():
                 switched.forced,
                 switched.status,
             ),
-            "topology": np.array([top.nq, top.nv, top.nc], np.int32),
             "Variational": (midpoint.q[-1], midpoint.v[-1], midpoint.status, midpoint.error),
             "verify": np.array([verified.digits_q, verified.digits_v], np.float32),
         }
     )
 
 
-def save(path):
-    """Write the results to a file, ``name/place`` each."""
+def save(results, path):
+    """Write results to a file, ``name/place`` each."""
     assert not jax.config.read("jax_enable_x64")
     arrays = {}
-    for name, tree in everything().items():
+    for name, tree in results.items():
         leaves = jax.tree_util.tree_leaves(tree)
         arrays |= {f"{name}/{k}": np.asarray(x) for k, x in enumerate(leaves)}
     np.savez(path, **arrays)
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    path = tmp_path_factory.mktemp("single") / "results.npz"
-    environment = dict(os.environ, JAX_ENABLE_X64="0")
+def computed(what, folder):
+    """The results of a function of this module, by a process in single precision."""
+    path = folder / "results.npz"
+    environment = os.environ | {
+        "JAX_ENABLE_X64": "0",
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir or "",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
     run = subprocess.run(
-        [sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True
-    )
+        [sys.executable, __file__, what.__name__, str(path)],
+        env=environment, capture_output=True, text=True,
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr[-2000:]
     results: dict[str, list[np.ndarray]] = {}
     with np.load(path) as file:
@@ -224,18 +244,30 @@ def found(tmp_path_factory):
     return results
 
 
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return computed(core, tmp_path_factory.mktemp("core"))
+
+
+@pytest.fixture(scope="module")
+def all_found(tmp_path_factory):
+    return computed(everything, tmp_path_factory.mktemp("everything"))
+
+
 def close(x, wanted, factor=1.0):
     size = max(1.0, float(np.max(np.abs(wanted))))
     np.testing.assert_allclose(x, wanted, rtol=0, atol=factor * TIGHT * size)
 
 
-def test_every_public_function_is_here(found):
+@pytest.mark.slow
+def test_every_public_function_is_here(all_found):
     functions = {n for n in mbd.__all__ if n[0].islower() and callable(getattr(mbd, n))}
-    assert functions - ELSEWHERE <= found.keys()
+    assert functions - ELSEWHERE <= all_found.keys()
 
 
-def test_results_are_single_precision_and_finite(found):
-    for name, arrays in found.items():
+@pytest.mark.parametrize("which", ["found", pytest.param("all_found", marks=pytest.mark.slow)])
+def test_results_are_single_precision_and_finite(which, request):
+    for name, arrays in request.getfixturevalue(which).items():
         for x in arrays:
             assert x.dtype in (np.float32, np.int32), (name, x.dtype)
             never = (
@@ -262,10 +294,11 @@ def test_positions_and_speeds(found):
     assert status == 0 and conditioning > 0.1 and max(residual, slip) < TIGHT
 
 
-def test_a_wheel_on_its_kingpin(found):
+@pytest.mark.slow
+def test_a_wheel_on_its_kingpin(all_found):
     """In closed form: the spring hangs the wheel up along its kingpin; the rod's end is where."""
-    close(found["preloaded"][0], MASS * G - LOAD)
-    left, inner, outer, error, share, circle = found["steering_curves"]
+    close(all_found["preloaded"][0], MASS * G - LOAD)
+    left, inner, outer, error, share, circle = all_found["steering_curves"]
     close(left, ANGLE, factor=10.0)
     assert -outer == left and inner > 0.0  # the car turns to the right
     ideal = np.arctan2(np.sin(inner), np.cos(inner) + 1.6 / BASE * np.sin(inner))
@@ -273,7 +306,7 @@ def test_a_wheel_on_its_kingpin(found):
     close(share * (inner - ideal), inner - outer, factor=10.0)
     reach = BASE + 0.1 * np.sin(outer)  # the outer wheel turns forwards about its kingpin
     close(circle, 2.0 * reach / np.sin(outer), factor=10.0)
-    close(found["Curve"][0], (left - 0.25) / 0.1)
+    close(all_found["Curve"][0], (left - 0.25) / 0.1)
 
 
 def test_equation_of_motion(found):
@@ -286,8 +319,6 @@ def test_equation_of_motion(found):
     # Both supports carry the weight and what the centre of mass of the three is accelerated by.
     up = -2.0 * (acceleration * SIN + SPEED**2 * COS)
     close(sum(found["joint_reactions"])[4], 3.0 * G + up)
-    tau, _ = found["rssr"]
-    close(tau, np.zeros(5))
 
 
 def test_rest_and_small_motions(found):
@@ -298,13 +329,32 @@ def test_rest_and_small_motions(found):
     close(frequencies, np.sqrt(1.2 * G) / (2 * np.pi))
 
 
-def test_runs(found):
-    t, q, v, status, drift, failed_at, error = found["simulate"][:7]
-    energy = 5.0 / 6.0 * v[:, 0] ** 2 + 2.0 * G * np.cos(q[:, 0])
+def same_run(found):
+    """Times, coordinates, speeds and energy of the run."""
+    t, q, v = found["simulate"][:3]
+    return t, q, v, 5.0 / 6.0 * v[:, 0] ** 2 + 2.0 * G * np.cos(q[:, 0])
+
+
+def test_a_run_and_a_driven_motion(found):
+    t, q, v, energy = same_run(found)
+    status, drift, failed_at, error = found["simulate"][3:7]
     close(t, np.linspace(0.0, 0.2, 11))
     close(energy, np.full(11, energy[0]))
     assert status == 0 and drift < TIGHT and failed_at == np.inf
     assert error < 1e-5
+    between = found["states_at"]
+    close(between[0], q[5])
+    close(between[1], v[5])
+    t, q, _, vdot, effort = found["simulate_driven"][:5]
+    close(q[:, 0], TURN + RATE * t)
+    close(vdot, np.zeros((5, 3)), factor=10.0)
+    close(effort[:, 0], -2.0 * G * np.sin(q[:, 0]), factor=10.0)
+
+
+@pytest.mark.slow
+def test_other_methods(all_found):
+    found = all_found
+    _, q, v, energy = same_run(found)
     others = found["DormandPrince8"]
     close(others[0], q, factor=2.0)
     close(others[1], v, factor=2.0)
@@ -314,9 +364,6 @@ def test_runs(found):
         close(implicit[0], q[-1], factor=2.0)
         close(implicit[1], v[-1], factor=10.0)
         assert implicit[2] == 0 and implicit[3] < 1e-3
-    between = found["states_at"]
-    close(between[0], q[5])
-    close(between[1], v[5])
     q, v, held, when, forced, status = found["switches"]
     assert forced == 1 and status == 0
     close(held, [1.0, 1.0, 0.0])
@@ -331,18 +378,16 @@ def test_runs(found):
     fastest, steps = found["choose_method"][0]
     close(fastest, np.sqrt(1.2 * G), factor=100.0)
     assert 1 < steps < 100 and np.all((found["verify"][0] > 4.0) & (found["verify"][0] < 8.0))
-    t, q, _, vdot, effort = found["simulate_driven"][:5]
-    close(q[:, 0], TURN + RATE * t)
-    close(vdot, np.zeros((5, 3)), factor=10.0)
-    close(effort[:, 0], -2.0 * G * np.sin(q[:, 0]), factor=10.0)
+    close(found["rssr"][0], np.zeros(5))
 
 
 if __name__ == "__main__":
     cpu.effort = 0  # as in the other tests, so is the collector
     gc.set_threshold(100_000, 20, 20)
-    save(sys.argv[1])
+    save({"core": core, "everything": everything}[sys.argv[1]](), sys.argv[2])
 
 
+@pytest.mark.slow
 def test_derivatives_fill_vectors_of_single_precision():
     """One number of double precision in a kernel would halve the samples of its vectors."""
     mech = mbd.zoo.multi_link().astype(jnp.float32)

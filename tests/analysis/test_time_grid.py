@@ -71,6 +71,7 @@ def test_traced_times_that_do_not_increase_fail():
     assert run(np.array([0.0, 0.1, 0.2])).status == mbd.Status.OK
 
 
+@pytest.mark.slow
 def test_another_kind_of_method_goes_on():
     mech, half = mbd.zoo.simple_pendulum(), swing(t1=0.2, dt=1e-3)
     rest = mbd.simulate(mech, half.end, t1=0.4, method="dormand_prince")

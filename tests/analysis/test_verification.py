@@ -55,7 +55,19 @@ CASES = {  # motion, method, end [s], whether it is coarse
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+SLOW = (
+    "vibration at 1e-4",
+    "vibration, half a step late",
+    "vibration at 1e-6, order 8",
+    "vibration at 1e-6, implicit",
+    "friction at 1e-7",
+    "stiff at 1e-5",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=pytest.mark.slow) if x in SLOW else x for x in CASES]
+)
 def test_the_digits_told_are_the_true_ones_within_one(name):
     (mech, q, v), method, t1, coarse = CASES[name]
     fixed = isinstance(method, str)
@@ -113,6 +125,7 @@ def test_other_ways_of_giving_method_and_times():
     assert steps.solution.q.shape == (2, 1) and steps.finer.v.t == 10.0
 
 
+@pytest.mark.slow
 def test_a_motion_that_no_explicit_method_follows():
     """The other method gives up: it is told until when it agrees."""
     hard = slide(1e7, 1e7)

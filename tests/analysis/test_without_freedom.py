@@ -50,7 +50,10 @@ def held_by(mech):
     return outputs
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    [x if x == "dormand_prince" else pytest.param(x, marks=pytest.mark.slow) for x in METHODS],
+)
 def test_a_run_of_no_coordinates_has_times_and_reactions(method):
     run = mbd.simulate(WELDED, NONE, t1=0.1, dt=0.05, method=method, outputs=held_by(WELDED))
     assert run.status == Status.OK and run.q.shape == run.v.shape == (3, 0)
@@ -59,6 +62,7 @@ def test_a_run_of_no_coordinates_has_times_and_reactions(method):
     assert run.error == 0.0 and run.steps == 2 and run.rejected == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["rk4", "generalized_alpha", "rodas"])
 def test_events_of_time_and_lanes_of_masses(method):
     late = mbd.Event(lambda t, q, v: t - 0.07, stop=True)
@@ -92,6 +96,7 @@ def test_what_is_asked_of_a_run():
     assert found.digits_q == found.digits_v > 15 and found.finer.q.value == 0.0
     assert "of ''" not in found.summary
     assert isinstance(mbd.choose_method(WELDED, NONE, t1=1.0).method, mbd.DormandPrince)
+    assert mbd.simulate(WELDED, NONE, t1=0.1, dt=0.05, method="auto").status == Status.OK
 
 
 def test_statics_and_modes():
@@ -102,7 +107,7 @@ def test_statics_and_modes():
     assert mbd.simulate_driven(WELDED, t=[0.0, 0.1]).q.shape == (2, 0)
 
 
-@pytest.mark.parametrize("inertia", [1.0, 0.0])
+@pytest.mark.parametrize("inertia", [pytest.param(1.0, marks=pytest.mark.slow), 0.0])
 def test_all_speeds_driven_with_inertia_or_without(inertia):
     mech = driven(inertia)
     run = mbd.simulate(mech, [0.0], t1=0.1, dt=0.05)
@@ -120,6 +125,7 @@ def test_a_loop_of_welds_is_redundant_or_open():
             ask(propped([1.2, 0.0, 0.0]), NONE, t1=0.1, dt=0.05)
 
 
+@pytest.mark.slow
 def test_the_margin_of_a_loop_that_nothing_closes_is_its_gap():
     def margin(at):
         return mbd.closure_margin(propped(at), {})

@@ -35,6 +35,7 @@ def table(path):
     return head, rows
 
 
+@pytest.mark.slow
 def test_reach_is_that_of_python(corner, model, tmp_path, capsys):
     out = tmp_path / "reach.csv"
     words = ["reach", model, "--of", "steer", "--held", "travel=10 mm", "--out", str(out)]
@@ -47,11 +48,15 @@ def test_reach_is_that_of_python(corner, model, tmp_path, capsys):
     assert (
         f"{out} exists; give another name, or replace with --overwrite" in capsys.readouterr().err
     )
+
+
+def test_a_reach_of_what_does_not_exist_is_told(model, capsys):
     assert main(["reach", model, "--held", "trvel=10 mm"]) == 1
     assert "did you mean 'travel'" in capsys.readouterr().err
 
 
-def test_a_setup_is_written_and_stands_as_wanted(corner, model, tmp_path, capsys):
+@pytest.mark.slow
+def test_a_setup_is_written_and_stands_as_wanted(corner, model, tmp_path):
     out, changes = tmp_path / "set.json", tmp_path / "set.csv"
     shim = "upright:upper_arm_ball:y"
     words = ["--target", "camber=-2.5 deg", "toe=0.1 deg", "--by", "tierod=1.5 mm", shim]
@@ -64,7 +69,9 @@ def test_a_setup_is_written_and_stands_as_wanted(corner, model, tmp_path, capsys
     rows = {row[1]: row for row in table(changes)[1]}
     assert float(rows["tierod"][6]) == pytest.approx(float(rows["tierod"][4]) / 1.5)
     assert list(rows) == ["tierod", shim, "camber", "toe"]
-    capsys.readouterr()
+
+
+def test_setups_that_do_not_fit_are_told(model, capsys):
     for words, text in (
         (["--target", "toe", "--by", "tierod"], "write COLUMN=VALUE"),
         (["--target", "to=1 deg", "--by", "tierod"], "did you mean 'toe'"),
@@ -77,6 +84,7 @@ def test_a_setup_is_written_and_stands_as_wanted(corner, model, tmp_path, capsys
         assert text in capsys.readouterr().err, words
 
 
+@pytest.mark.slow
 def test_an_optimum_finds_the_hardpoint_that_made_the_curve(corner, model, tmp_path, capsys):
     """The wanted curve is that of another track rod, with an empty cell."""
     mech, roles = corner
@@ -99,6 +107,11 @@ def test_an_optimum_finds_the_hardpoint_that_made_the_curve(corner, model, tmp_p
     assert lines[4][1] == "nan" and float(lines[0][3]) == pytest.approx(
         np.degrees(toe[0]), abs=1e-6
     )
+
+
+def test_wanted_curves_that_do_not_fit_are_told(model, tmp_path, capsys):
+    wanted = tmp_path / "wanted.csv"
+    words = ["optimum", model, str(wanted), "--vary", "tierod_inboard/y=10 mm"]
     for text, what in (
         ("travel [mm],toes [deg]\n0,1\n", "did you mean 'toe'"),
         ("travel [mm],toe [mm]\n0,1\n", "toe"),
@@ -126,6 +139,7 @@ def test_both_sides_of_an_axle_are_designed_as_one(corner, tmp_path):
     np.testing.assert_allclose(np.degrees(table["axle_steer"]), [-0.1, 0.1], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_loads_are_those_of_a_table_of_cases(corner, model, tmp_path, capsys):
     cases, out = tmp_path / "cases.csv", tmp_path / "loads.csv"
     assert main(["loads", model, "--example", str(cases)]) == 0

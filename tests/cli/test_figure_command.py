@@ -74,7 +74,7 @@ def constant(extension, rate):
     return 1.0 + 0.0 * extension
 
 
-@pytest.mark.parametrize("as_file", [True, False])
+@pytest.mark.parametrize("as_file", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_laws_of_ones_own_are_imported_first(as_file, tmp_path, monkeypatch, capsys):
     name = f"own_laws_{as_file}".lower()
     (tmp_path / f"{name}.py").write_text(LAW.format(name))

@@ -43,6 +43,7 @@ def test_check_of_what_is_in_order(capsys):
     assert "no trouble" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_check_has_all_parts_with_the_types_as_written(tmp_path, capsys):
     arms = mbd.Mechanism(
         {name: mbd.Body(1.0, (0.5, 0.0), 0.1) for name in ("a", "b")},
@@ -57,12 +58,14 @@ def test_check_has_all_parts_with_the_types_as_written(tmp_path, capsys):
     assert "drives" not in facts
 
 
+@pytest.mark.slow
 def test_check_names_redundant_rows(capsys):
     _, found = said(capsys, "check", "zoo:bricard")
     assert found["redundant"] and any("redundant" in text for text in found["trouble"])
     assert not any("singular" in text for text in found["trouble"])
 
 
+@pytest.mark.slow
 def test_check_sees_a_change_point(tmp_path, capsys):
     """A parallelogram of bars in one line can go on as such or as an antiparallelogram."""
     bars = {"crank": (0.5, 0.0), "coupler": (2.0, 0.0), "rocker": (2.5, 0.0)}
@@ -136,6 +139,7 @@ def test_explore_takes_what_is_moved_and_observed(monkeypatch, capsys):
     assert not seen["browser"] and seen["host"] == "127.0.0.1"
 
 
+@pytest.mark.slow
 def test_explore_observes_points_of_bodies(monkeypatch):
     """As `view --trace` names them, beside joints and characteristics."""
     words = ["zoo:four_bar", "--over", "A", "--vary", "points/B/x", "--observe"]
@@ -157,6 +161,7 @@ def test_explore_tells_what_is_held(monkeypatch, capsys):
     assert "moves z of axle_outboard on 'upright'; holds 'rack'" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_explore_of_a_simulation(monkeypatch):
     _, seen = explored(monkeypatch, "zoo:simple_pendulum", "--time", "0.1", "--vary", "*mass")
     assert seen["design"].live.axis == "t" and list(seen["design"].live.about) == ["hinge"]

@@ -88,6 +88,7 @@ def test_a_file_means_what_python_means(file):
     assert load_study(file).describe() == study.describe()
 
 
+@pytest.mark.slow
 def test_the_examples_file_scatters_each_part():
     study = load_study(ROOT / "examples" / "build_scatter.toml")
     drawn = study.draw(0, 100)
@@ -135,6 +136,7 @@ def test_run_resume_verify(file, tmp_path, capsys):
     assert said(capsys, "run", str(file), "--overwrite")[0] == 0 and contents(store) != before
 
 
+@pytest.mark.slow
 def test_the_exit_status_tells_of_failed_samples_and_missing_values(file, capsys):
     """As --help says: 3 if something was found that needs attention, and that is told."""
     with pytest.raises(SystemExit):

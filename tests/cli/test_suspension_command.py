@@ -44,6 +44,7 @@ def test_roles_are_in_the_file(renamed, capsys, tmp_path):
     assert float(first[1]) == pytest.approx(np.degrees(table["toe"][0]))
 
 
+@pytest.mark.slow
 def test_an_axle_rolls(tmp_path, capsys):
     corner = mbd.zoo.double_wishbone_kinematic()
     car = suspension.axle(corner, shared=["rack"])
@@ -72,12 +73,16 @@ def test_errors_name_the_cure(renamed, tmp_path, capsys):
     assert "did you mean 'tyre_radius'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_report_on_a_corner(tmp_path, capsys):
     file, out = tmp_path / "corner.json", tmp_path / "out.html"
     suspension.save_with_roles(mbd.zoo.multi_link(), file, suspension.zoo_corner("multi_link"))
     assert main(["report", str(file), "--out", str(out), "--travel", "-10 mm", "10 mm"]) == 0
     assert "What the hardpoints change" in out.read_text()
     assert f"wrote {out}" in capsys.readouterr().out
+
+
+def test_a_report_needs_roles(tmp_path, capsys):
     mbd.save(mbd.zoo.rssr(), tmp_path / "rssr.json")
     assert main(["report", str(tmp_path / "rssr.json")]) != 0
     assert "does not say what its parts are" in capsys.readouterr().err

@@ -48,6 +48,7 @@ def test_without_a_file_the_browser_opens(monkeypatch, capsys):
     assert "wrote" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_film_of_a_free_motion(tmp_path):
     from PIL import Image
 
@@ -63,6 +64,7 @@ ARM = """<mujoco><worldbody><body name="arm"><joint name="hinge" axis="0 1 0"/>
 <keyframe><key name="up" qpos="-1.2"/></keyframe></mujoco>"""
 
 
+@pytest.mark.slow
 def test_an_imported_robot_in_one_of_its_states(tmp_path, capsys):
     pytest.importorskip("mujoco")
     model = tmp_path / "arm.xml"

@@ -22,6 +22,7 @@ def balanced(slider_crank):
     return counterbalance(slider_crank, TURN, [weight])
 
 
+@pytest.mark.slow
 def test_slider_crank_takes_half_of_the_reciprocating_mass(slider_crank, balanced):
     """Norton, Design of Machinery, 14.5: the piston's first harmonic is m r ω² along its line.
 
@@ -62,6 +63,7 @@ def test_four_bar_forces_vanish():
         assert np.allclose(mass * (place - at), -moment, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_torque_and_moment_cost_force():
     """A trade: full force balance costs torque, which falls again where it has a share."""
     force = counterbalance(FOUR_BAR, PART, PAIR, about="A")
@@ -76,6 +78,7 @@ def test_torque_and_moment_cost_force():
     assert weighed[1] == pytest.approx(trade.optimum.objective) and weighed[1] < weighed[0]
 
 
+@pytest.mark.slow
 def test_in_the_plane_with_a_limit():
     points = {"O": (0.0, 0.0), "P": (0.1, 0.0)}
     arm = mbd.Mechanism(
@@ -128,6 +131,7 @@ def test_a_motion_that_fails_says_where(slider_crank):
         counterbalance(free, stuck, [Counterweight("crank", "O", 0.1, 1.0)])
 
 
+@pytest.mark.slow
 def test_weights_that_change_nothing_are_told(slider_crank):
     """At constant speed a weight on the crank takes no part in its torque."""
     weight = Counterweight("crank", "O", reach=(0.1, 0.1, 0.0), mass=5.0)

@@ -124,7 +124,7 @@ def trailing_arm(seed):
     return suspension.trailing_arm_corner(moved)
 
 
-@pytest.mark.parametrize("settle", [False, True])
+@pytest.mark.parametrize("settle", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_columns_of_a_corner_rigid_and_settled(settle):
     corner, roles = trailing_arm(1)
     vary = {"points/wheel_centre": Within("20 mm"), "points/arm_pivot": Within("20 mm")}
@@ -138,6 +138,7 @@ def test_columns_of_a_corner_rigid_and_settled(settle):
     assert off(goals, corner, vary, bump, 1e-3) < 1e-6
 
 
+@pytest.mark.slow
 def test_sweeps_of_axles_and_together_have_margins():
     corner, roles = trailing_arm(2)
     car = suspension.axle(corner)

@@ -172,6 +172,7 @@ def swing(seen):
     return jnp.mean((seen["swing"] + 0.5 * np.sin(TURN)) ** 2)
 
 
+@pytest.mark.slow
 def test_a_start_that_cannot_close_comes_back():
     """A rod shorter than its crank follows a part of the turn only."""
     found = mbd.minimize(swing, short_rod(), ROD, observe=RISE, starts=6)

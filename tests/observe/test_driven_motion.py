@@ -192,7 +192,7 @@ MECHANISMS = {
     "RCCC": (lambda: spatial_loop("RCCC", 15), {}),
     "RSUP": (mbd.zoo.spatial_slider_crank, {}),
 }
-QUICK = ("massless coupler", "RSSR")
+QUICK = ("RSSR",)
 
 
 def experiment(mech):
@@ -288,6 +288,7 @@ TURN = Driven(
 )
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_differences():
     """Of all outputs by a hardpoint and a mass, forward in a direction, and reverse."""
     mech = four_bar()
@@ -419,6 +420,7 @@ def test_what_is_free_is_singular():
     assert int(found["status"]) == mbd.Status.SINGULAR
 
 
+@pytest.mark.slow
 def test_it_stands_beside_other_experiments():
     mech = four_bar()
     both = Together(

@@ -110,6 +110,7 @@ def test_a_failed_sample_leaves_the_gradient_of_shared_numbers_alone(settle, vma
     assert both == pytest.approx(float(alone) / 2.0, rel=1e-9) and both != 0.0
 
 
+@pytest.mark.slow
 def test_the_reason_is_that_of_the_error_on_the_host():
     bar = mbd.zoo.four_bar(coupler=0.8, ground=2.0)  # its links do not reach
     experiment = Configuration({}, {"crank": Coordinate("A")})
@@ -206,6 +207,7 @@ def test_a_motion_is_the_simulation():
     assert course.curves["angle"].shape == (251,) and course.status == 0
 
 
+@pytest.mark.slow
 def test_a_motion_starts_from_equilibrium_or_with_a_speed():
     mech = mbd.zoo.simple_pendulum()
     rate = {"rate": CoordinateRate("hinge").peak()}

@@ -70,7 +70,7 @@ def test_the_axis_of_a_sweep_says_what_its_values_are():
 
 
 @KEYS
-@pytest.mark.parametrize("how", ["assemble", "driven"])
+@pytest.mark.parametrize("how", ["assemble", pytest.param("driven", marks=pytest.mark.slow)])
 def test_derivatives_by_the_drawing(key, drawn, how):
     """A travel does not change with the point's place; a position is the less of it."""
 

@@ -111,6 +111,7 @@ def test_a_massless_coupler_carries_along_its_line():
     agree(found, expected(mass=0.0))
 
 
+@pytest.mark.slow
 def test_scattered_hardpoints_and_derivatives():
     scattered = [(0.050 + 1e-3 * k, 0.110 - 2e-3 * k, 0.100 + 5e-4 * k) for k in range(3)]
 
@@ -159,7 +160,7 @@ def test_a_mass_slightly_beside_the_line_is_held_by_a_moment_about_it():
     assert abs(np.linalg.norm(right["force"]) - expected()["n"][0]) > 1e-4
 
 
-@pytest.mark.parametrize("mass", [0.0, 0.2])
+@pytest.mark.parametrize("mass", [0.0, pytest.param(0.2, marks=pytest.mark.slow)])
 def test_a_freedom_under_load_that_nothing_holds_is_not_at_rest(mass):
     """A mass far beside the coupler's line swings: nothing holds the crank at rest alone."""
     mech = rssr()

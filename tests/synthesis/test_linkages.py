@@ -57,7 +57,13 @@ def test_index_of_a_four_bar_is_the_sine_of_its_transmission_angle():
     assert len(set(np.sign(found.index))) == 1  # one branch
 
 
-@pytest.mark.parametrize("linkage", [mbd.zoo.rssr(), massless_rssr()], ids=["balls", "rod"])
+@pytest.mark.parametrize(
+    "linkage",
+    [
+        pytest.param(mbd.zoo.rssr(), marks=pytest.mark.slow, id="balls"),
+        pytest.param(massless_rssr(), id="rod"),
+    ],
+)
 def test_index_of_an_rssr_is_the_cosine_of_its_pressure_angle(linkage):
     q = mbd.assemble(linkage, {"crank": 0.7}).q
     a = mbd.point_position(linkage, q, "crank", "A")
@@ -127,6 +133,7 @@ def least_sine(points):
     return jnp.min(jnp.sqrt(1.0 - jnp.stack(cosines) ** 2))
 
 
+@pytest.mark.slow
 def test_the_limit_holds_over_the_whole_turn():
     """What the finish keeps, of linkages drawn at any angle, is the closed form; so its slopes."""
     points, limit = crank_rockers(24), 0.2

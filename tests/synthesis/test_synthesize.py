@@ -147,6 +147,7 @@ def test_the_transmission_angle_is_kept_all_the_way_round(path):
     assert f"{sine:.3f} over the full turn" in str(found)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_is_told():
     crank = np.linspace(0.0, 0.2, 3)
     task = FunctionGeneration("A", crank, output="D", values=0.9 * crank)

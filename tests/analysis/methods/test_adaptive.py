@@ -15,6 +15,7 @@ from jaxmbd.analysis.equations import equations_of
 from jaxmbd.analysis.methods import chosen
 
 METHODS = [mbd.DormandPrince, mbd.DormandPrince8, mbd.Rodas]
+WITH_RODAS_SLOW = [mbd.DormandPrince, pytest.param(mbd.Rodas, marks=pytest.mark.slow)]
 TOLERANCES = (1e-4, 1e-7, 1e-10)
 
 
@@ -87,7 +88,7 @@ def test_stiff_systems_take_few_steps():
     assert explicit.steps[0] > 10 * run.steps[0] or explicit.status[0] != mbd.Status.OK
 
 
-@pytest.mark.parametrize("kind", METHODS)
+@pytest.mark.parametrize("kind", WITH_RODAS_SLOW)
 def test_a_sample_does_not_depend_on_its_neighbours(kind):
     k = np.array([[100.0, 400.0], [1e4, 10.0], [1.0, 1.0], [10.0, 3e4], [40.0, 40.0]])
     q, c = np.full_like(k, 0.1), np.full_like(k, 0.3)
@@ -122,7 +123,7 @@ def _euler(_, y):
     return np.concatenate([rate, turn])
 
 
-@pytest.mark.parametrize("kind", [mbd.DormandPrince, mbd.Rodas])
+@pytest.mark.parametrize("kind", WITH_RODAS_SLOW)
 def test_order_with_quaternions(kind):
     """Halving a step divides its error by 2⁶ or more; SciPy integrates Euler's equations."""
     mech, w = spinning(), np.array([1.0, 2.0, -0.7])
@@ -144,6 +145,7 @@ def test_order_with_quaternions(kind):
     assert np.all(orders > 5.7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", METHODS)
 def test_closed_loops_stay_closed(kind):
     mech = mbd.zoo.rssr()
@@ -156,7 +158,7 @@ def test_closed_loops_stay_closed(kind):
     assert run.drift < 1e-14
 
 
-@pytest.mark.parametrize("kind", [mbd.DormandPrince, mbd.Rodas])
+@pytest.mark.parametrize("kind", WITH_RODAS_SLOW)
 def test_derivatives_in_both_modes(kind):
     """With respect to stiffness and start, against central differences of exact motions.
 
@@ -204,6 +206,7 @@ def test_the_reverse_sweep_takes_the_same_steps_again(build, t1, rtol):
     np.testing.assert_allclose(reverse, forward, rtol=rtol)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_to_the_bit():
     mech = mbd.zoo.double_pendulum()
     method = mbd.DormandPrince(rtol=1e-6)
@@ -226,6 +229,7 @@ def test_too_many_steps_are_told():
         mbd.simulate(mech, [0.5, 0.2], t1=1.0, method=method)
 
 
+@pytest.mark.slow
 def test_single_precision():
     mech = mbd.zoo.double_pendulum()
     run = mbd.simulate(mech, [0.5, 0.2], t1=0.5, method="dormand_prince")

@@ -53,7 +53,11 @@ def pushed(times, forces, kind, method):
 
 @pytest.mark.parametrize(
     ("kind", "method"),
-    [("hold", mbd.DormandPrince), ("linear", mbd.DormandPrince), ("hold", mbd.Rodas)],
+    [
+        ("hold", mbd.DormandPrince),
+        pytest.param("linear", mbd.DormandPrince, marks=pytest.mark.slow),
+        pytest.param("hold", mbd.Rodas, marks=pytest.mark.slow),
+    ],
 )
 def test_corners_cost_no_steps_and_no_digits(kind, method):
     """A jump that an error control must find costs fifty tried steps, and three digits."""
@@ -121,6 +125,7 @@ def test_samples_that_a_function_has_as_data():
     assert isinstance(parse_inputs(mass(), smooth).args[0], Spline)
 
 
+@pytest.mark.slow
 def test_more_corners_than_a_quarter_of_the_steps_that_may_be_tried():
     """1100 points: a kernel for the run and its reverse-mode derivative, against a Richardson
     difference of runs."""

@@ -15,6 +15,8 @@ ROWS = np.array([30, 65, 80])
 FIRST = np.array([0.8, 1.0])
 EXACT = [mbd.RK4, mbd.GeneralizedAlpha]
 KINDS = [*EXACT, mbd.SemiImplicitEuler]
+FIRST_KINDS = [mbd.RK4, *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS[1:])]
+"""A fast representative of `KINDS`."""
 ORDERS = dict(zip([*KINDS, mbd.Variational], (4.0, 2.0, 1.0, 2.0), strict=True))
 
 
@@ -48,14 +50,17 @@ def exact(p):
     return jnp.concatenate([times, q, jnp.where(falls, -G * DT * ROWS, v - G * s)])
 
 
-@pytest.mark.parametrize("kind", [*EXACT, mbd.Variational])
+@pytest.mark.parametrize(
+    "kind",
+    [mbd.RK4, *(pytest.param(k, marks=pytest.mark.slow) for k in (EXACT[1], mbd.Variational))],
+)
 def test_bounces(kind):
     found, run = bounced(FIRST, kind)
     np.testing.assert_allclose(found, exact(FIRST), rtol=0, atol=1e-12)
     assert run.status == mbd.Status.OK and run.steps < 100 + 10 and run.error < 1e-9
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FIRST_KINDS)
 def test_impacts_that_accumulate_end_the_run(kind):
     """Semi-implicit Euler loses flights shorter than a step, and half a step at each impact."""
     run = bounced(np.array([0.5, 1.0]), kind)[1]
@@ -65,16 +70,15 @@ def test_impacts_that_accumulate_end_the_run(kind):
     np.testing.assert_allclose([run.end.q, run.end.v], 0.0, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("mode", [jax.jacfwd, pytest.param(jax.jacrev, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
 def test_derivatives(mode):
     slopes = jax.jit(mode(lambda p: bounced(p)[0]))(FIRST)
     np.testing.assert_allclose(slopes, jax.jit(jax.jacfwd(exact))(FIRST), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [mbd.SemiImplicitEuler, *(pytest.param(k, marks=pytest.mark.slow) for k in EXACT)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_derivatives_are_those_of_the_steps(kind):
     """At steps far too long they are what differences of runs give, not those of the motion.
 
@@ -100,9 +104,8 @@ def test_derivatives_are_those_of_the_steps(kind):
     np.testing.assert_allclose(reverse, forward, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "kind", [mbd.SemiImplicitEuler, *(pytest.param(k, marks=pytest.mark.slow) for k in EXACT)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_equals_single_runs(kind):
     many = np.stack([FIRST, [0.85, 1.2]])
     batch = jax.jit(lanes.vmap(lambda p: bounced(p, kind)[0]))(many)
@@ -110,7 +113,9 @@ def test_a_batch_equals_single_runs(kind):
     np.testing.assert_allclose(batch, single, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, pytest.param(mbd.Variational, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", [*FIRST_KINDS, pytest.param(mbd.Variational, marks=pytest.mark.slow)]
+)
 def test_times_have_the_order_of_the_method_and_errors_are_those_of_the_run(kind):
     """Of a function of speeds, of an impact, and of the motion after it.
 
@@ -136,7 +141,7 @@ def test_times_have_the_order_of_the_method_and_errors_are_those_of_the_run(kind
     assert np.all(np.abs(slopes - ORDERS[kind]) < 0.1), slopes
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FIRST_KINDS)
 def test_without_an_event_the_steps_are_those_of_the_method(kind):
     mech, never = mbd.zoo.simple_pendulum(), mbd.Event(lambda t, q, v: t + 1.0)
     given = {"t1": 0.5, "dt": 0.01, "method": kind(), "accuracy": 1.0}
@@ -147,7 +152,7 @@ def test_without_an_event_the_steps_are_those_of_the_method(kind):
     assert run.steps == 50 and run.rejected == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FIRST_KINDS)
 def test_two_events_at_once_and_one_that_ends_the_run(kind):
     watched = {
         f"m{i}": mbd.Event(lambda t, q, v, i=i: q[i], direction=-1, restitution=0.5)
@@ -169,6 +174,7 @@ def test_two_events_at_once_and_one_that_ends_the_run(kind):
         np.testing.assert_allclose(run.end.q, up * after - 0.5 * G * after**2, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [mbd.GeneralizedAlpha, mbd.SemiImplicitEuler])
 def test_a_run_goes_on_to_the_bit_also_from_an_event_at_a_saved_time(kind):
     """The memories of methods are handed on; the impact counts once."""
@@ -188,13 +194,16 @@ def test_a_run_goes_on_to_the_bit_also_from_an_event_at_a_saved_time(kind):
 
 @pytest.mark.parametrize(
     ("kind", "within"),
-    [(mbd.RK4, 1e-8), (mbd.SemiImplicitEuler, 0.01),
-     pytest.param(mbd.GeneralizedAlpha, 1e-4, marks=pytest.mark.slow)],
-)  # fmt: skip
+    [
+        (mbd.RK4, 1e-8),
+        pytest.param(mbd.SemiImplicitEuler, 0.01, marks=pytest.mark.slow),
+        pytest.param(mbd.GeneralizedAlpha, 1e-4, marks=pytest.mark.slow),
+    ],
+)
 def test_a_stop_of_the_crank_of_a_four_bar(kind, within):
-    mech = mbd.zoo.four_bar()
-    start = mbd.assemble(mech, {"A": 0.3})
-    v = mbd.assemble_velocity(mech, start.q, {"A": 2.0})
+    mech = mbd.zoo.n_four_bar(1, planar=True)
+    start = mbd.assemble(mech, {"ground_0": 0.3})
+    v = mbd.assemble_velocity(mech, start.q, {"ground_0": 2.0})
     stop = mbd.Event(lambda t, q, v: q[0] - 0.8, direction=1, restitution=0.6)
     given = {"t1": 0.3, "events": {"stop": stop}, "accuracy": 1.0}
     best = mbd.simulate(mech, start.q, v, method=mbd.DormandPrince8(1e-12, 1e-13), **given)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import jaxmbd as mbd
 
@@ -14,6 +15,7 @@ ANGLES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_andrews_squeezer():
     """Angles, rates and multipliers at 0.03 s by one call, to the digits that are published.
 

@@ -73,6 +73,7 @@ def derivatives(end):
     return found
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_of_the_motion(end, derivatives):
     _, slope, pulled = derivatives("lanes")
     np.testing.assert_allclose(pulled @ DP, WEIGHTS @ slope, rtol=1e-12)
