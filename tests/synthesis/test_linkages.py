@@ -254,6 +254,10 @@ def test_problems_are_told_at_once():
     with pytest.raises(ValueError, match="2 positions, but inputs of shape"):
         task = PathGeneration("A", [0, 1, 2], body="coupler", point="P", targets=[[0, 0], [1, 1]])
         Problem(linkage, task, {"points/*": 1})
+    with pytest.raises(ValueError, match=r"(?s)positions \[1\] .*not finite.*some inputs"):
+        lost = [[0, 0], [1, np.nan]]
+        task = PathGeneration("A", [0, np.inf], body="coupler", point="P", targets=lost)
+        Problem(linkage, task, {"points/*": 1})
     with pytest.raises(ValueError, match="direction=2"):
         PathGeneration("A", direction=2)
     with pytest.raises(ValueError, match="power=1"):
