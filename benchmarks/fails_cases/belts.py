@@ -140,7 +140,7 @@ def _cases(
     def engine(z: dict[str, Any], turn: Any, origin: Any) -> Any:
         here = Frame(turn, origin)
         mech, bare = (machine(z | {"crossed": crossed}, here, belt) for belt in (True, False))
-        layout = mbd.topology(mech).layout
+        layout: Any = mbd.topology(mech).layout
         place = np.array([layout[name].v.start for name in COORDINATES])
         q, v = (jnp.zeros(4).at[place].set(z[k]) for k in "qv")
         with_belt, without = (mbd.inverse_dynamics(m, q, v, 0.0 * v)[0] for m in (mech, bare))

@@ -46,7 +46,7 @@ class Dyad(NamedTuple):
     kind: str
     a: str
     b: str
-    swapped: tuple[bool, bool, bool]
+    swapped: tuple[bool, ...]
 
 
 def planned(rng: np.random.Generator) -> list[Dyad]:

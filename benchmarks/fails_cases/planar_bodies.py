@@ -10,7 +10,7 @@ J is by complex steps, its rate by differences of it that are extrapolated.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,11 +58,11 @@ class Linkage(NamedTuple):
         k, com = 3 * list(self.links).index(body), self.links[body].com
         return com + x[k : k + 2] + _turned(x[k + 2], place - com)
 
-    def angle(self, x: Array, body: str) -> complex:
+    def angle(self, x: Array, body: str) -> Any:
         """The angle of a body from the drawing."""
         return 0.0 if body == "ground" else x[3 * list(self.links).index(body) + 2]
 
-    def coordinate(self, x: Array, name: str) -> Array:
+    def coordinate(self, x: Array, name: str) -> Any:
         """The coordinate of a joint: angle or travel of b relative to a."""
         j = self.joints[name]
         if isinstance(j, Pin):
@@ -70,7 +70,7 @@ class Linkage(NamedTuple):
         along = _turned(self.angle(x, j.a), j.axis / np.linalg.norm(j.axis))
         return along @ (self.moved(x, j.b, j.at) - self.moved(x, j.a, j.at))
 
-    def rows(self, x: Array, name: str) -> list[Array]:
+    def rows(self, x: Array, name: str) -> list[Any]:
         """What is zero at a joint: two numbers."""
         j = self.joints[name]
         if isinstance(j, Pin):
@@ -146,7 +146,7 @@ def _turned(angle: complex, p: Array) -> Array:
 def jacobian(linkage: Linkage, x: Array) -> Array:
     """Derivatives of the equations (rows, n) by complex steps."""
     steps = np.eye(len(x))
-    return np.stack([linkage.equations(x + 1j * _STEP * e).imag / _STEP for e in steps], axis=1)
+    return np.stack([np.imag(linkage.equations(x + 1j * _STEP * e)) / _STEP for e in steps], axis=1)
 
 
 def motion(linkage: Linkage, values: Array, rates: Array, seconds: Array) -> list[Moment] | None:
