@@ -83,30 +83,41 @@ def profile(z: Sizes, theta: np.ndarray) -> np.ndarray:
     return turned(contact(z, theta)[0], (1.0 if z.clockwise else -1.0) * theta)
 
 
-def pressure_angle(z: Sizes, theta: np.ndarray) -> np.ndarray:
-    """From the follower's velocity where it is pushed to the push, counterclockwise (n,) [rad]."""
-    point, push = contact(z, theta)
-    motion = np.array([0.0, 1.0]) + 0.0 * point
-    if z.distance:
-        where = place(z, theta) if z.kind.endswith("Roller") else point
-        motion = np.stack([where[:, 1], z.distance - where[:, 0]], axis=1)
-    return np.arctan2(cross(motion, push), np.sum(motion * push, axis=1))
-
-
-def radius(z: Sizes, theta: np.ndarray, step: float = 3e-5) -> np.ndarray:
-    """Radius of curvature (n,) [m] of the profile by circles through three points of it each."""
-    a, b, c = (profile(z, theta + k * step) for k in (-1, 0, 1))
-    sides = [np.linalg.norm(x, axis=1) for x in (b - a, c - b, a - c)]
-    sense = 1.0 if z.clockwise else -1.0
-    return sense * np.prod(sides, axis=0) / (2.0 * cross(b - a, c - b))
-
-
 def turns_back(z: Sizes, theta: np.ndarray) -> bool:
     """Whether the profile runs backwards anywhere between angles (n,), so that it is cut off."""
     sense = -1.0 if z.clockwise else 1.0
     n = turned(contact(z, theta)[1], -sense * theta)
     steps = np.diff(profile(z, theta), axis=0)
     return bool(np.any(sense * cross(n[:-1], steps) > 0.0))
+
+
+def shape(z: Sizes, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pressure angle, and radii of curvature of profile and pitch curve, all (n,).
+
+    A curve bends as its normal, the push, turns along it; slopes are differences in two widths.
+    """
+    point, push = contact(z, theta)
+    if z.kind.startswith("Translating"):
+        velocity = np.stack([0.0 * theta, 1.0 + 0.0 * theta], axis=1)
+    else:
+        arm = (place(z, theta) if z.kind.endswith("Roller") else point) - [z.distance, 0.0]
+        velocity = np.stack([arm[:, 1], -arm[:, 0]], axis=1)
+    angle = np.arctan2(cross(velocity, push), np.sum(velocity * push, axis=1))
+    sense = -1.0 if z.clockwise else 1.0
+
+    def on_cam(t: np.ndarray) -> np.ndarray:
+        x, n = contact(z, np.mod(t, 2.0 * np.pi))
+        parts = x, x + z.roller * n, n
+        return np.stack([turned(p, -sense * t) for p in parts])
+
+    def slope(h: float) -> np.ndarray:
+        return (on_cam(theta + h) - on_cam(theta - h)) / (2.0 * h)
+
+    profile, pitch, normal = (4.0 * slope(1e-4) - slope(2e-4)) / 3.0
+    across = np.stack([-push[:, 1], push[:, 0]], axis=1)
+    across = turned(across, -sense * theta)
+    turning = np.sum(across * normal, axis=1)
+    return angle, *(np.sum(across * x, axis=1) / turning for x in (profile, pitch))
 
 
 def clearances(z: Sizes, theta: np.ndarray, points: np.ndarray) -> np.ndarray:

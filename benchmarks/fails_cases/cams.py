@@ -18,9 +18,13 @@ from jaxmbd.observe import ContactForce, Driven, constant_speed
 
 _ENVELOPE = "envelope of the follower's places, in complex numbers"
 _OVERLAP = "whether the follower overlaps the profile or the envelope runs backwards"
+_PUSH = "from the velocity of the follower's point to the push, of the envelope"
+_BENT = "turning of the push along the profile and the pitch curve"
 KINDS = ("TranslatingRoller", "TranslatingFlat", "OscillatingRoller", "OscillatingFlat")
 NUMBERS = {
-    **{f"cams.{kind}.geometry": f"{_ENVELOPE}, its circles through points" for kind in KINDS},
+    **{f"cams.{kind}.geometry": _ENVELOPE for kind in KINDS},
+    **{f"cams.{kind}.geometry, pressure angle": _PUSH for kind in KINDS},
+    **{f"cams.{kind}.geometry, curvature": _BENT for kind in KINDS},
     **{f"cams.{kind}.profile": _ENVELOPE for kind in KINDS},
     **{f"cams.{kind}.status": _OVERLAP for kind in KINDS},
     "cams.Programme.rates": "polynomials of NumPy",
@@ -106,17 +110,10 @@ def of_shape(z: Sizes, said: str) -> Iterator[Judged]:
     profile = oracle.profile(z, ANGLES)
     number = f"cams.{z.kind}"
     yield compare(f"{number}.geometry", found.profile, profile, limit=1e-11, detail=said)
-    between, back = ANGLES + 1e-3, oracle.turns_back(z, FINE)
-    lean = one.geometry(between)
-    wanted = oracle.pressure_angle(z, between)
-    yield compare(f"{number}.geometry", lean.pressure_angle, wanted, limit=1e-11, detail=said)
-    if not back:  # three points at a cusp say nothing, nor those in a line
-        bent = oracle.radius(z, between)
-        round_ = np.abs(bent) < 10.0 * z.base
-        pair = np.asarray(lean.profile_radius)[round_], bent[round_]
-        yield compare(f"{number}.geometry", *pair, limit=1e-3, scale=10.0 * z.base, detail=said)
+    back = oracle.turns_back(z, FINE)
     outline = oracle.profile(z, ANGLES if z.clockwise else (-ANGLES) % (2 * np.pi))
     yield compare(f"{number}.profile", one.profile(360), outline, limit=1e-11, detail=said)
+    yield from of_curvature(z, found, said)
     depth, status = overlap(z), one.status()
     if not 1e-13 < depth < 1e-7:  # else a matter of the angles between those looked at
         sound = status == cams.CamStatus.OK
@@ -125,6 +122,22 @@ def of_shape(z: Sizes, said: str) -> Iterator[Judged]:
         yield Judged(f"{number}.status", outcome, 0.0 if fine else math.inf, said)
     if status == cams.CamStatus.OK:
         yield from of_force(z, one, said)
+
+
+def of_curvature(z: Sizes, found: Any, said: str) -> Iterator[Judged]:
+    """Pressure angle and curvature of one cam, away from where the programme's pieces meet."""
+    angle, radius, pitch = oracle.shape(z, ANGLES)
+    meet = np.array([0.0, RISE, RISE + DWELL, RISE + DWELL + DOWN, 2.0 * np.pi])
+    clear = np.min(np.abs(ANGLES[:, None] - meet), axis=1) > 1e-3
+    number, size = f"cams.{z.kind}.geometry", z.base + z.roller
+    yield compare(
+        f"{number}, pressure angle", found.pressure_angle, angle,
+        limit=1e-9, scale=1.0, detail=said,
+    )  # fmt: skip
+    for got, want in ((found.profile_radius, radius), (found.pitch_radius, pitch)):
+        got, want = np.asarray(got)[clear] / size, want[clear] / size
+        off = np.where(np.abs(want) > 1.0, 1.0 / got - 1.0 / want, got - want)
+        yield compare(f"{number}, curvature", off, 0.0 * off, limit=1e-6, scale=1.0, detail=said)
 
 
 def of_force(z: Sizes, one: Any, said: str) -> Iterator[Judged]:

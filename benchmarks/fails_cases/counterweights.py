@@ -1,10 +1,15 @@
-"""Counterweights of crank-rockers: momenta by complex numbers and Fourier series, least squares.
+"""Counterweights of crank-rockers and of linkages of dyads.
+
+Crank-rockers: momenta by complex numbers and Fourier series, least squares.
 
 Over a turn at constant speed ω all that moves is periodic in the crank's angle θ, and known in
 closed form: the momentum ``p = ω Σ m c'(θ)``, the moment of momentum and the kinetic energy. Their
 derivatives by θ are those of their Fourier series. A weight at the crank, of product u = m r, adds
 ``u e^{iθ}`` to the first moment of mass, one at the rocker ``w e^{iψ}``: the least mean square of
 the force is a linear problem in u and w.
+
+Of other linkages, over a part of a turn, all numbers are those of free bodies, with a point mass
+more on two of them; nothing near the weights that were found may be better.
 """
 
 from __future__ import annotations
@@ -15,14 +20,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import jaxmbd as mbd
+from fails_cases.driven_linkages import SPEED, SWING, law, planned, swung
+from fails_cases.driven_linkages import drawn as drawn_linkage
+from fails_cases.driven_linkages import machine as linkage_machine
 from fails_cases.four_bars import Bar
 from fails_cases.judged import Judged, compare, or_crash
+from fails_cases.planar_bodies import Link, Linkage, Pin
 from jaxmbd import design
 from jaxmbd.observe import Driven, constant_speed
 
 PER_CASE = 5
 _SERIES = "derivatives of Fourier series of momenta in complex numbers"
+_FREE = "free bodies in the plane, in NumPy"
 NUMBERS = {
+    "design.Balance.before, linkages": _FREE,
+    "design.Balance.after, linkages": _FREE,
+    "design.Balance.optimum, linkages": f"shares of {_FREE}; none beside it is better",
     "design.Balance.after, least": "the least mean square of the force, a linear problem",
     "design.Balance.before": _SERIES,
     "design.Balance.after": _SERIES,
@@ -140,8 +153,17 @@ def machine(case: Case) -> mbd.Mechanism:
     )
 
 
+MOST = 2
+"""Linkages of dyads: each is compiled."""
+TIMES = np.linspace(0.0, 1.0, 13)
+SHARES = {"force": 1.0, "moment": 0.5, "torque": 0.7}
+
+
 def judged(seed: int, size: int) -> Iterator[Judged]:
-    """Weights on the crank, or on crank and rocker, for the least force."""
+    """Weights on the crank, or on crank and rocker, for the least force; linkages of dyads."""
+    for k in range(min(MOST, max(1, size // 200))):
+        rng, text = np.random.default_rng([seed, k, 2]), f"default_rng([{seed}, {k}, 2])"
+        yield from or_crash("design.Balance.after, linkages", _dyads(rng, text), text)
     for k in range(max(1, round(size / PER_CASE))):
         rng = np.random.default_rng([seed, k])
         text = f"default_rng([{seed}, {k}])"
@@ -196,3 +218,73 @@ def _heavier(case: Case, link: int, mass: float, place: complex) -> Case:
     com[link] = (m[link] * com[link] + mass * place) / whole
     m[link] = whole
     return Case(case.bar, m, com, inertia, case.speed)
+
+
+def _dyads(rng: np.random.Generator, text: str) -> Iterator[Judged]:
+    """Weights on the crank and on another link of a random linkage."""
+    plan, moments = planned(rng), None
+    while moments is None:
+        lk = drawn_linkage(rng, plan, massless=0.3)
+        moments = swung(lk, TIMES)
+    other = str(rng.choice([name for name in lk.links if name != "crank"]))
+    size = max(float(np.linalg.norm(b.com)) for b in lk.links.values())
+    centres = {}
+    for body in ("crank", other):
+        pins = [j for j in lk.joints.values() if isinstance(j, Pin) and body in (j.a, j.b)]
+        centres[body] = next((j.at for j in pins), lk.links[body].com)
+    reach, most, about = 0.4 * size, 2.0, 0.3 * size * rng.normal(size=2)
+    weights = [design.Counterweight(body, x, reach, most) for body, x in centres.items()]
+    turn = Driven({"A": (law, (SWING, SPEED))}, TIMES)
+    found = design.counterbalance(
+        linkage_machine(lk, None), turn, weights, shares=SHARES, about=about
+    )
+    text = f"{[(d.kind, d.a, d.b) for d in plan]}, weights of crank and {other}, {text}"
+    before, ok = _over_time(lk, about), found.optimum.status == "optimal"
+    placed = {
+        body: (mass, np.asarray(place)[:2])
+        for body, (mass, place) in zip(centres, found.weights.values(), strict=True)
+    }
+    after = _over_time(_with(lk, placed), about)
+    for name in SHARES:
+        told: dict[str, Any] = {"limit": 1e-9, "scale": before[name], "detail": f"{name}, {text}"}
+        yield compare("design.Balance.before, linkages", found.before[name], before[name], **told)
+        yield compare("design.Balance.after, linkages", found.after[name], after[name], **told)
+
+    def objective(numbers: dict[str, float]) -> float:
+        return sum(share * (numbers[x] / before[x]) ** 2 for x, share in SHARES.items())
+
+    least = objective(after)
+    told = {"scale": 1.0, "detail": text, "ok": ok}
+    number = "design.Balance.optimum, linkages"
+    yield compare(number, found.optimum.objective, least, limit=1e-8, **told)
+    beside = []
+    for _ in range(8):
+        moved = {}
+        for body, (mass, place) in placed.items():
+            heavy = np.clip(mass * (1.0 + 0.02 * rng.normal()), 1e-3 * most, most)
+            step = 0.02 * reach * rng.normal(size=2)
+            moved[body] = heavy, np.clip(place + step, centres[body] - reach, centres[body] + reach)
+        beside.append(objective(_over_time(_with(lk, moved), about)))
+    yield compare(number, max(0.0, least - min(beside)), 0.0, limit=1e-6, **told)
+
+
+def _over_time(lk: Linkage, about: np.ndarray) -> dict[str, float]:
+    """Root mean squares of force, moment and torque, by the trapezoidal rule."""
+    moments = swung(lk, TIMES)
+    assert moments is not None
+    loads = np.array([[*m.shaking(about), m.effort] for m in moments])
+    squares = np.stack([np.sum(loads[:, :2] ** 2, axis=1), loads[:, 2] ** 2, loads[:, 3] ** 2])
+    means = np.trapezoid(squares, TIMES, axis=1) / (TIMES[-1] - TIMES[0])
+    return dict(zip(SHARES, map(float, np.sqrt(means)), strict=True))
+
+
+def _with(lk: Linkage, weights: dict[str, tuple[float, np.ndarray]]) -> Linkage:
+    """The linkage with a point mass at each of some links."""
+    links = dict(lk.links)
+    for body, (mass, place) in weights.items():
+        b = links[body]
+        whole = b.mass + mass
+        com = (b.mass * b.com + mass * place) / whole
+        inertia = b.inertia + b.mass * mass / whole * float(np.sum((b.com - place) ** 2))
+        links[body] = Link(whole, com, inertia)
+    return lk._replace(links=links)

@@ -64,8 +64,12 @@ def speed_units(mech: Mechanism) -> Array:
 
 
 def placed_numbers(mech: Mechanism) -> list[Array]:
-    """The parameters that closure errors depend on: of points, joints, couplings and drives."""
-    parts = (mech.points, mech.joints, mech.couplings, mech.drives)
+    """The parameters that closure errors depend on: of points, joints, couplings and drives.
+
+    Centres of mass are among them: links are measured from there, so that they count by rounding.
+    """
+    centres = [body.com for body in mech.bodies.values()]
+    parts = (mech.points, mech.joints, mech.couplings, mech.drives, centres)
     leaves = [jnp.asarray(x) for x in jax.tree_util.tree_leaves(parts) if hasattr(x, "dtype")]
     return [x for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
 

@@ -32,7 +32,7 @@ def transmission(m: MotionState, joint: str, index: int = 0) -> Array:
     still. Of a four-bar, planar or RSSR, it is the sine of the transmission angle: between coupler
     and rocker, or between the coupler and the plane in which its far end moves across. Where there
     are as many conditions as dependent speeds it has a sign, and the sign tells the branches apart;
-    otherwise (idle freedoms, redundant rows) it is not negative.
+    otherwise (idle freedoms, redundant rows) it is not negative, and `follow` gives it a sign.
 
     Example:
         >>> import jaxmbd as mbd
@@ -42,13 +42,19 @@ def transmission(m: MotionState, joint: str, index: int = 0) -> Array:
         >>> print(f"{transmission(motion_state(m, mbd.neutral(m)), 'crank'):.3f}")
         0.713
     """
-    columns = jnp.stack(_scaled_columns(m, joint, index), axis=1)
-    rows, count = columns.shape
-    if rows == count:
+    return _volume(jnp.stack(_scaled_columns(m, joint, index), axis=1))
+
+
+def _volume(columns: Array) -> Array:
+    """What columns K (r, n) span: their determinant, or without sign if r is not n."""
+    if columns.shape[0] == columns.shape[1]:
         return _determinant(columns)
-    gram = columns @ columns.T if rows < count else columns.T @ columns
-    square = _determinant(gram)
-    return jnp.sqrt(jnp.maximum(square, 1e-300))
+    return jnp.sqrt(jnp.maximum(_product(columns, columns), 1e-300))
+
+
+def _product(a: Array, b: Array) -> Array:
+    """``det Aᵀ B`` of columns (r, n), of rows if there are fewer."""
+    return _determinant(a @ b.T if a.shape[0] < a.shape[1] else a.T @ b)
 
 
 def _scaled_columns(m: MotionState, joint: str, index: int) -> list[Array]:
@@ -163,6 +169,9 @@ def input_key(mech: Mechanism, joint: Any) -> JointCoordinate:
 _PARTS, _STATIONS = 12, 20
 """Of a course: parts, and stations in each; 1.5° apart in a full turn."""
 
+_TURNED = 1e-13
+"""A product of columns, of unit size, that is no rounding."""
+
 _CLOSE = 2e-4
 """Distance of the last three stations, of the whole: rounding and curvature are both far below."""
 
@@ -174,7 +183,8 @@ class Followed(NamedTuple):
         q: coordinates (n, nq); NaN where the loops do not close.
         closest: coordinates (n, nq); there, the nearest to closed that was found.
         closed: whether the loops close (n,).
-        index: transmission index at `closest` (n,).
+        index: transmission index at `closest` (n,). Where it has no sign of its own it is positive
+            as drawn, and changes its sign at dead centres.
 
     Example:
         >>> import jaxmbd as mbd
@@ -201,22 +211,62 @@ def follow(mech: Mechanism, joint: Any, inputs: Any) -> Followed:
         [True, True, True]
     """
 
-    def step(guess: Array, u: Array) -> Any:
-        found = _at(mech, joint, u, guess)
-        return lax.stop_gradient(found.closest), found
+    def step(here: _Here, u: Array) -> Any:
+        found, there = _at(mech, joint, u, here)
+        return lax.stop_gradient(there), found
 
-    start = jnp.asarray(neutral(mech), mech.dtype)
+    start = lax.stop_gradient(_drawn(mech, joint))
     return lax.scan(step, start, jnp.asarray(inputs, mech.dtype))[1]
 
 
-def _at(mech: Mechanism, joint: Any, u: Array, guess: Array) -> Followed:
-    """The configuration at an input that is nearest to a guess."""
+class _Here(NamedTuple):
+    """A configuration, and what gives the index of the next one its sign.
+
+    Columns that span less than their space, or more than they need, turn little between neighbours:
+    ``det Kᵀ K'`` is negative only if they have lost rank between the two.
+
+    Attributes:
+        q: coordinates (nq,), the nearest to closed that was found.
+        columns: K (r, n); none where the index has a sign of its own.
+        side: sign of the index.
+    """
+
+    q: Array
+    columns: Array
+    side: Array
+
+
+def _drawn(mech: Mechanism, joint: Any) -> _Here:
+    """The drawn configuration."""
+    q, one = jnp.asarray(neutral(mech), mech.dtype), jnp.ones((), mech.dtype)
+    return _Here(q, _signing(_columns(mech, joint, q)), one)
+
+
+def _columns(mech: Mechanism, joint: Any, q: Array) -> Array:
+    """The columns whose volume is the index."""
     key = input_key(mech, joint)
-    found = attempt((key,), mech, [u], jnp.zeros((), mech.dtype), guess)
+    return jnp.stack(_scaled_columns(motion_state(mech, q), key.joint, key.index or 0), axis=1)
+
+
+def _signing(columns: Array) -> Array:
+    """The columns that the next index gets its sign from."""
+    square = columns.shape[0] == columns.shape[1]
+    return jnp.zeros((0, 0), columns.dtype) if square else columns
+
+
+def _at(mech: Mechanism, joint: Any, u: Array, here: _Here) -> tuple[Followed, _Here]:
+    """The configuration at an input that is nearest to another one."""
+    key = input_key(mech, joint)
+    found = attempt((key,), mech, [u], jnp.zeros((), mech.dtype), here.q)
     closed = found.status == Status.OK
     place = jnp.where(closed, found.q, found.closest)  # of the two, q has derivatives
-    index = transmission(motion_state(mech, place), key.joint, key.index or 0)
-    return Followed(found.q, found.closest, closed, index)
+    columns = _columns(mech, joint, place)
+    index, side = _volume(columns), here.side
+    if (signing := _signing(columns)).size:
+        side = jnp.where(_product(here.columns, signing) < -_TURNED, -side, side)
+        index = side * index
+    there = _Here(found.closest, signing, side)
+    return Followed(found.q, found.closest, closed, index), there
 
 
 class Course(NamedTuple):
@@ -239,27 +289,29 @@ def course(mech: Mechanism, joint: Any, reach: Any) -> Course:
     fixed, far = lax.stop_gradient((mech, reach))
 
     def station(carry: Any, share: Array) -> Any:
-        guess, side, best, where, near = carry
-        found = _at(fixed, joint, share * far, guess)
+        here, side, best, where, near = carry
+        found, there = _at(fixed, joint, share * far, here)
         side = jnp.where(side == 0.0, jnp.where(found.index < 0.0, -1.0, 1.0), side)
         index = side * found.index
         best, where, near = jax.tree_util.tree_map(
             lambda new, old: jnp.where(index < best, new, old),
-            (index, share, found.closest),
+            (index, share, there),
             (best, where, near),
         )
-        return (found.closest, side, best, where, near), found.closed
+        return (there, side, best, where, near), found.closed
 
     def part(carry: Any, shares: Array) -> Any:
-        (guess, side), low, high = carry, shares[0], shares[-1]
-        begin = (guess, side, jnp.asarray(jnp.inf, mech.dtype), low, guess)
+        (here, side), low, high = carry, shares[0], shares[-1]
+        begin = (here, side, jnp.asarray(jnp.inf, mech.dtype), low, here)
         (last, side, _, where, near), closed = lax.scan(station, begin, shares)
 
         def vertex(where: Array, size: Array) -> tuple[Array, Array]:
             """Place and height of the lowest point of the parabola through three stations."""
             middle = jnp.clip(where, low + size, high - size)
             three = middle + size * jnp.array([-1.0, 0.0, 1.0])
-            index: Array = lax.map(lambda x: side * _at(mech, joint, x * reach, near).index, three)
+            index: Array = lax.map(
+                lambda x: side * _at(mech, joint, x * reach, near)[0].index, three
+            )
             left, height, right = index[0], index[1], index[2]
             slope, bend = 0.5 * (right - left), left - 2.0 * height + right
             steep = jnp.abs(slope) >= bend  # no vertex between them
@@ -273,6 +325,6 @@ def course(mech: Mechanism, joint: Any, reach: Any) -> Course:
 
     shares = np.arange(_PARTS)[:, None] * _STATIONS + np.arange(_STATIONS + 1)
     shares = jnp.asarray(shares / (_PARTS * _STATIONS), mech.dtype)
-    begin = jnp.asarray(neutral(mech), mech.dtype), jnp.zeros((), mech.dtype)
+    begin = lax.stop_gradient(_drawn(mech, joint)), jnp.zeros((), mech.dtype)
     (last, _), (least, closed) = lax.scan(part, begin, shares)
-    return Course(least, jnp.all(closed), last)
+    return Course(least, jnp.all(closed), last.q)

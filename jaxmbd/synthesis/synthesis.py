@@ -127,8 +127,11 @@ def defects(
     index = np.asarray(found.index)
     least = float(np.min(np.abs(index[closed]), initial=np.inf))
     order = bool(np.any(steps <= 0.0) and np.any(steps >= 0.0)) or _beyond(given, turns)
+    branch = bool(np.any(np.sign(index[closed]) != np.sign(index[0])))
     if not order and np.all(closed):
         least = _least(_course(mech, task.input, given[-1]))
+        # Beyond a point of change a stride may come to the branch whose index has the same sign.
+        branch = branch or least == 0.0
     rotation, turned = None, np.nan
     if turns:
         full = _course(mech, task.input, _TURN * np.sign(steps.sum() or 1.0))
@@ -139,7 +142,7 @@ def defects(
     return Defects(
         order=order,
         circuit=bool(not np.all(closed)),
-        branch=bool(np.any(np.sign(index[closed]) != np.sign(index[0]))),
+        branch=branch,
         rotation=rotation,
         transmission=least,
         turn_transmission=turned,

@@ -73,6 +73,14 @@ class Task:
         found = input_problems(mech, self.input)
         if self.inputs is not None and np.shape(self.inputs) != (len(self.rows),):
             found.append(f"{len(self.rows)} positions, but inputs of shape {self.inputs.shape}")
+        lost = np.flatnonzero(~np.all(np.isfinite(self.rows), axis=1))
+        if len(lost):
+            found.append(
+                f"what is wanted at the positions {lost.tolist()} (from 0) is not finite; give "
+                "numbers there, or leave these positions out"
+            )
+        if self.inputs is not None and not np.all(np.isfinite(self.inputs)):
+            found.append("some inputs are not finite; give numbers")
         return found
 
 

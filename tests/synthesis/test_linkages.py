@@ -184,6 +184,31 @@ def test_order_and_branch_are_told():
         defects(linkage, task)
 
 
+@pytest.mark.parametrize("turn", [None, np.linalg.qr(np.arange(9.0).reshape(3, 3) ** 2 + 1.0)[0]])
+def test_a_change_point_is_a_defect_of_branch_in_the_plane_and_in_space(turn):
+    """Of a parallelogram the index is the sine of what is left to the line of its links."""
+    flat = massless_four_bar(drawn((1.0, 0.5, 1.0, 0.5), angle=-0.7))
+    if turn is None:
+        mech = flat
+    else:  # rows of a planar loop are redundant in space, and its index has no sign of its own
+        put = {n: turn[:, :2] @ np.asarray(x) for n, x in flat.points.items()}
+        mech = mbd.Mechanism(
+            bodies={n: mbd.Body(0.0, put["A"], 0.0) for n in flat.bodies},
+            joints={
+                n: mbd.Revolute(j.a, j.b, at=n, axis=turn[:, 2]) for n, j in flat.joints.items()
+            },
+            points=put,
+            cut=["C"],
+        )
+    angles = np.linspace(0.0, 1.4, 9)
+    task = FunctionGeneration("A", angles, output="D", values=np.zeros(9))
+    found = defects(mech, task)
+    assert found.branch and not found.sound and not found.circuit
+    assert found.transmission == 0.0
+    before = defects(mech, FunctionGeneration("A", angles[:4], output="D", values=np.zeros(4)))
+    assert before.sound and before.transmission == pytest.approx(np.sin(0.7 - angles[3]), abs=1e-9)
+
+
 def test_errors_of_tasks_on_a_known_linkage():
     linkage = massless_four_bar(drawn((4.0, 1.0, 3.0, 2.5)))
     q = follow(linkage, "A", [0.0, 0.5]).q
@@ -228,6 +253,10 @@ def test_problems_are_told_at_once():
         Problem(linkage, task, {"points/*": 1}, lengths={("A", "X"): (0, 1)})
     with pytest.raises(ValueError, match="2 positions, but inputs of shape"):
         task = PathGeneration("A", [0, 1, 2], body="coupler", point="P", targets=[[0, 0], [1, 1]])
+        Problem(linkage, task, {"points/*": 1})
+    with pytest.raises(ValueError, match=r"(?s)positions \[1\] .*not finite.*some inputs"):
+        lost = [[0, 0], [1, np.nan]]
+        task = PathGeneration("A", [0, np.inf], body="coupler", point="P", targets=lost)
         Problem(linkage, task, {"points/*": 1})
     with pytest.raises(ValueError, match="direction=2"):
         PathGeneration("A", direction=2)
