@@ -133,17 +133,19 @@ def _efforts(
 def required_efforts(m: MotionState, acc: Accelerations, inputs: Inputs | None) -> Any:
     """``M v̇ + h − inputs`` (nv,) for the body accelerations, and the size [N·m] of its terms.
 
-    The size is the sum of the absolute values of all forces and moments: relative to it rounding
-    errors are small.
+    The size is the sum of the absolute values of all moments, and of all forces times the
+    mechanism's length: relative to it rounding errors are small.
     """
     loads, efforts = applied_loads(m, inputs)
     required = inertia_efforts(m, acc, loads) - joint_efforts(m, efforts)
     wrenches, length = BodyWrenches(m), mechanism_length(m.mech)
     wrenches.add_inertia(acc)
     bodies = wrenches.about_com().parts
-    moments = [*(w[0] for w in bodies), *(load.moment for load in loads), *efforts.values()]
+    moments = [*(w[0] for w in bodies), *(load.moment for load in loads)]
+    kinds = {joint.name: np.array(joint.kind.speeds) for joint in m.mech.structure.joints}
+    moments += [jnp.where(kinds[n] == "travel", length, 1.0) * e for n, e in efforts.items()]
     if (rotors := rotor_efforts(m.mech, acc.vdot)) is not None:
-        moments.append(rotors)
+        moments.append(speed_units(m.mech) * rotors)
     forces = [*(w[1] for w in bodies), *(load.force for load in loads)]
     return required, _sum_of_sizes(moments) + length * _sum_of_sizes(forces)
 

@@ -55,6 +55,37 @@ def test_strands_pull_as_their_stretch_stores(crossed, flip):
             np.testing.assert_allclose(found[f"tension_{i + 1}"].value, pulls[i], rtol=1e-11)
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("place", [(0.01, -0.02, 0.0), (0.38, 0.03, 0.0)])
+def test_turns_of_the_line_count(place, swapped):
+    """An arm that turns further by a whole turn, a pulley or its belt with it, changes nothing."""
+    bodies, axis = (("arm", "ground"), (0.0, 0.0, -1.0)) if swapped else (("ground", "arm"), Z)
+    mech = mbd.Mechanism(
+        {n: mbd.Body(1.0, (0.1, 0.1, 0), (1e-2,) * 3) for n in ("arm", "a", "b")},
+        {
+            "arm": mbd.Revolute(*bodies, at=place, axis=axis),
+            "a": mbd.Revolute("ground", "a", at=(0, 0, 0.1), axis=Z),
+            "b": mbd.Revolute("arm", "b", at=(C, 0, 0.1), axis=Z),
+        },
+        forces={"belt": mbd.Belt("a", "b", RA, RB, 1e4, pretension=300.0)},
+        gravity=np.zeros(3),
+    )
+    order = [mbd.topology(mech).tree.index(n) for n in ("arm", "a", "b")]
+
+    def tensions(arm, own_a, own_b):
+        q = np.zeros(3)
+        q[order] = arm, own_a, own_b
+        found = element_measures(mech, q)["belt"]
+        return [float(found[f"tension_{i}"].value) for i in (1, 2)]
+
+    turn, at_a = 2.0 * np.pi, place[0] < 0.1
+    small = tensions(0.4, 0.03, 0.0)
+    # About a the line turns round pulley a, about b pulley b turns back against its carrier.
+    far = (0.4 - 3 * turn, 0.03, 0.0)
+    wound = (0.0, -3 * turn, 0.0) if at_a else (0.0, 0.0, 3 * turn)
+    np.testing.assert_allclose(tensions(*np.add(far, wound)), small, rtol=1e-9)
+
+
 def test_shafts_of_an_open_and_a_crossed_belt_feel_both_strands():
     """Text-book strands: T2 − T1 carries the torque, T1 + T2 stays that of the pretension."""
     torque, pretension, k = 4.0, 200.0, 1e5

@@ -147,3 +147,13 @@ def test_reductions_of_a_parabola():
     for how, number in expected.items():
         found = Reduced(Coordinate("hinge"), how).value(x, y)
         assert abs(found - number) < 1e-4, how
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e3])
+def test_no_size_of_a_mechanism_hides_that_nothing_balances_a_load(size):
+    """A spring of the slide turns a free crank at rest, from micrometres to kilometres."""
+    free = mbd.zoo.slider_crank(0.2 * size, 0.5 * size, 0.3 * size, gravity=0.0)
+    q = mbd.assemble(free, known={"O": 1.0}).q
+    loaded = free.replace(forces={"spring": mbd.TorsionSpring("T", stiffness=10.0 / size)})
+    assert np.all(np.isnan(Snapshot(loaded, q, moving=False).lam))
+    assert np.all(Snapshot(free, q, moving=False).lam == 0.0)

@@ -118,6 +118,7 @@ class ElementMotion(Protocol):
         ((1,), (1,))
     """
 
+    mech: Any
     t: Any
 
     def point(self, body: str, at: Any) -> tuple[Array, Array]:

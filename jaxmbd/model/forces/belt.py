@@ -10,11 +10,15 @@ by θ relative to that line winds ``r θ``, so that the strands are stretched by
 (minus r_b for a crossed belt). A strand pulls with ``T = max(0, T₀ + k x + d ẋ)``: where it is
 slack it does not push. T acts on both pulleys at the tangent points, so their shafts feel T₁ + T₂
 beside the torques ``r (T₂ − T₁)``. The belt has no mass and does not slip.
+
+Turns of the line count, as in a planetary belt drive: against each other the bodies that carry the
+pulleys turn by the coordinate of the `Revolute` that joins them, perhaps beside slides. Carriers
+joined in another way may let the line turn by less than half a turn from the drawing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -139,11 +143,12 @@ class Belt(ForceElement):
         across = x_b - x_a
         across = across - u * (u @ across)
         r_a, r_b = self._radii()
+        line = [_angle(u, motion.rotation(j.a) @ (end - start), across) for j in joints]
+        line = _with_turns(motion, joints, (start, end), line)
         wound, rate = jnp.zeros_like(u[0]), jnp.zeros_like(u[0])
-        for name, joint, sign, r in zip(
-            self.joints, joints, (1.0, jnp.sign(u_a @ u_b)), (r_a, -r_b), strict=True
+        for name, joint, turned, sign, r in zip(
+            self.joints, joints, line, (1.0, jnp.sign(u_a @ u_b)), (r_a, -r_b), strict=True
         ):
-            turned = _angle(u, motion.rotation(joint.a) @ (end - start), across)
             wound = wound + r * (sign * motion.joint(name)[0][0] - turned)
             rate = rate + r * (u @ motion.angular_velocity(joint.b))
         grown = _length(across, r_a - r_b) - _length(end - start, r_a - r_b)
@@ -202,6 +207,47 @@ def _foot(x: Array, axis: Array, origin: Array) -> Array:
 def _angle(u: Array, start: Array, end: Array) -> Array:
     """From `start` to `end` about u, in (-π, π]."""
     return jnp.arctan2(u @ cross(start, end), start @ end)
+
+
+def _with_turns(
+    motion: ElementMotion, joints: list[Any], ends: tuple[Array, Array], line: list[Array]
+) -> tuple[Array, Array]:
+    """The angles of the line of centres a to b against both carriers, with whole turns.
+
+    Their difference is the angle τ by which carrier b has turned against a. The line goes with the
+    carrier of the pulley that is drawn farther from the hinge, within a quarter turn.
+    """
+    edges = motion.mech.structure.joints
+    hinge = next(iter(_hinges(edges, *(j.a for j in joints))), None)
+    if hinge is None:
+        return line[0], line[1]
+    name, sense = hinge
+    joint, u = motion.declared(name), jnp.asarray(joints[0].bearing_axis())
+    away = [cross(u, x - motion.drawn(joint.point_a)) for x in ends]
+    tau = sense * jnp.sign(joint.bearing_axis() @ u) * motion.joint(name)[0][0]
+    with_b = away[0] @ away[0] < away[1] @ away[1]
+    return jnp.where(with_b, line[1] + tau, line[0]), jnp.where(with_b, line[1], line[0] - tau)
+
+
+def _hinges(edges: Sequence[Any], a: str, b: str) -> list[tuple[str, float]]:
+    """Revolutes that join two bodies, perhaps by slides between: names, and 1 if b is on side b."""
+    rigid = [{e.a, e.b} for e in edges if e.kind.can_be_in_tree and "angle" not in e.kind.speeds]
+
+    def turning(body: str) -> set[str]:
+        """All that turns with a body."""
+        found = {body}
+        while more := [pair for pair in rigid if len(pair & found) == 1]:
+            found = found.union(*more)
+        return found
+
+    with_a, with_b = turning(a), turning(b)
+    found = []
+    if b not in with_a:
+        for e in edges:
+            ahead, back = (x in with_a and y in with_b for x, y in ((e.a, e.b), (e.b, e.a)))
+            if e.kind.bearing == "journal" and (ahead or back):
+                found.append((e.name, 1.0 if ahead else -1.0))
+    return found
 
 
 def _length(between: Array, difference: Array) -> Array:
