@@ -271,6 +271,9 @@ class Synthesis:
         power = self.problem.power
         mean = "root mean square" if power == 2.0 else f"mean of power {power:g}"
         rows = [f"  {name} = {x:.8g}" for name, x in self.values.items()]
+        best = f"{100 * self.reached():.0f} % with the best"
+        if not self.reached():
+            best = "none with the best, to which the drawing of a start led by itself"
         return "\n".join(
             [
                 f"synthesis: error {self.root_mean_square:.4g} ({mean} of "
@@ -278,7 +281,7 @@ class Synthesis:
                 str(self.defects),
                 f"{len(self.errors)} starts in {self.seconds[0]:.1f} s: "
                 f"{100 * self.working:.0f} % end with a linkage without defect, "
-                f"{100 * self.reached():.0f} % with the best; finished in {self.seconds[1]:.1f} s",
+                f"{best}; finished in {self.seconds[1]:.1f} s",
                 f"inputs: {at}",
                 *rows,
             ]
