@@ -16,6 +16,8 @@ from jaxmbd.analysis.driven import (
     DrivenMotion,
     driven_course,
     simulate_driven,
+    spin_lines,
+    spin_rows,
 )
 from jaxmbd.analysis.drivers import parse_drivers
 from jaxmbd.analysis.freedoms import (

@@ -15,9 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxmbd.analysis import JointCoordinate, Status, attempt, parse_known
+from jaxmbd.analysis import (
+    JointCoordinate,
+    Status,
+    attempt,
+    parse_known,
+    spin_lines,
+    spin_rows,
+)
 from jaxmbd.graph import neutral
-from jaxmbd.kinematics import MotionState, motion_state, own_jacobian
+from jaxmbd.kinematics import MotionState, mechanism_length, motion_state, own_jacobian
 from jaxmbd.model import Mechanism
 from jaxmbd.numerics import unpivoted_lu
 from jaxmbd.observe import Observable, Output, Snapshot
@@ -58,11 +65,18 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _scaled_columns(m: MotionState, joint: str, index: int) -> list[Array]:
-    """The dependent joints' columns, over the size of what each joint moves at the cuts."""
+    """The dependent joints' columns, over the size of what each joint moves at the cuts.
+
+    Beside redundant rows, a link that may spin about the line of its balls would leave no volume:
+    then each column also has what it spins such links [rad], as if something held them.
+    """
     jacobian, moved, top = own_jacobian(m), _moved(m), m.top
+    lines = spin_lines(m)
+    spins = spin_rows(m, lines) / mechanism_length(m.mech)
     held = top.layout[joint].v
     assert held is not None
     columns: list[Array] = []
+    spinning: list[Array] = []
     for name in top.tree:
         place = top.layout[name].v
         assert place is not None
@@ -74,6 +88,9 @@ def _scaled_columns(m: MotionState, joint: str, index: int) -> list[Array]:
         rank = min(len(mine), moved.shape[0], 2 if len(mine) == 3 else len(mine))
         size = jnp.sqrt(jnp.sum(part * part) / rank + 1e-300)
         columns += [jacobian[:, k] / size for k in mine]
+        spinning += [spins[:, k] for k in mine]
+    if lines and len(jacobian) > len(columns) - len(lines):
+        return [jnp.concatenate(x) for x in zip(columns, spinning, strict=True)]
     return columns
 
 

@@ -291,3 +291,34 @@ def test_a_task_of_ones_own():
     assert judged.error == pytest.approx(0.01, abs=1e-9)
     with pytest.raises(TypeError, match="Task defines no task"):
         print(Task("A").rows)
+
+
+def test_index_of_redundant_rows_beside_an_idle_spin():
+    """A four-bar in space that moves a rocker by a link between balls; the coupler as a rod."""
+    points = {
+        "A": (0, 0, 0), "B": (0, 1, 0), "C": (2.5, 1.8, 0), "D": (2.5, 0, 0),
+        "E": (2.5, 0.9, 0.3), "F": (4, 1, 1.2), "G": (4, 0, 1),
+    }  # fmt: skip
+    bodies = {
+        n: mbd.Body(1.0, at, (1e-3,) * 3) for n, at in zip(("a", "b", "c"), "BCF", strict=True)
+    }
+    bodies["link"] = mbd.Body(1.0, (3.2, 1.0, 0.7), (1e-3,) * 3)
+    joints = {
+        "A": mbd.Revolute("ground", "a", "A", axis=(0, 0, 1)),
+        "D": mbd.Revolute("ground", "b", "D", axis=(0, 0, 1)),
+        "E": mbd.Spherical("b", "link", "E"),
+        "F": mbd.Spherical("link", "c", "F"),
+        "G": mbd.Revolute("ground", "c", "G", axis=(0, 0.2, 1)),
+    }
+    rod = {"rod": mbd.Rod("a", "b", at_a="B", at_b="C")}
+    pins = {
+        "B": mbd.Revolute("a", "coupler", "B", axis=(0, 0, 1)),
+        "C": mbd.Revolute("coupler", "b", "C", axis=(0, 0, 1)),
+    }
+    single = mbd.Mechanism(bodies, joints | rod, points=points)
+    coupler = {"coupler": mbd.Body(1.0, (1.2, 1.4, 0), (1e-3,) * 3)}
+    redundant = mbd.Mechanism(bodies | coupler, joints | pins, points=points)
+    of_drawing = jax.jit(lambda m: transmission(motion_state(m, jnp.asarray(mbd.neutral(m))), "A"))
+    wanted = float(of_drawing(single))
+    assert wanted > 0.3
+    assert float(of_drawing(redundant)) == pytest.approx(wanted, rel=1e-9)
