@@ -377,9 +377,8 @@ class Choice(Distribution):
         return xp.asarray(values)[xp.minimum(xp.searchsorted(cumulative, u), len(values) - 1)]
 
     def std(self, nominal):
-        values, cumulative = self._sorted()
-        p = np.diff(cumulative, prepend=0.0)
-        mean = np.tensordot(p, values, 1)
+        values, p = np.asarray(self.values), self._each()
+        mean = np.tensordot(p, values, 1) / p.sum()
         return np.broadcast_to(np.sqrt(np.tensordot(p, (values - mean) ** 2, 1)), nominal.shape)
 
     def unit_shape(self, shape):
@@ -409,15 +408,16 @@ class Choice(Distribution):
     def _misfits(self, nominal):
         return _rows_misfit(np.shape(self.values), nominal)
 
+    def _each(self) -> np.ndarray:
+        """Probability of each value."""
+        if self.probabilities is None:
+            return np.full(len(self.values), 1.0 / len(self.values))
+        return np.asarray(self.probabilities, np.float64)
+
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
         """Values and cumulative probabilities; numbers in ascending order, arrays as given."""
-        values = np.asarray(self.values)
+        values, p = np.asarray(self.values), self._each()
         count = len(values)
-        p = (
-            np.full(count, 1.0 / count)
-            if self.probabilities is None
-            else np.asarray(self.probabilities)
-        )
         order = np.argsort(values, kind="stable") if values.ndim == 1 else np.arange(count)
         cumulative = np.minimum(np.cumsum(p[order]), 1.0)  # sums may be above by rounding
         cumulative[-1] = 1.0

@@ -274,3 +274,9 @@ def test_a_distribution_of_scipy_is_of_the_value_itself():
     np.testing.assert_array_equal(found.quantile(u, np.array(7.0)), base.ppf(u))
     assert found.std(np.array(7.0)) == pytest.approx(base.std()) and found.steps() is None
     np.testing.assert_allclose(FromSciPy(stats.binom(2, 0.5)).steps(), [0.25, 0.75, 1.0])
+
+
+def test_a_sure_choice_has_no_scatter():
+    """Cumulated probabilities round: what is impossible would count by 1e-8 of its distance."""
+    law = Choice([*10 * [2.0], 5.0], [*10 * [0.1], 0.0])
+    assert law.std(np.array(0.0)) < 1e-14
