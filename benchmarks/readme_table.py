@@ -75,10 +75,11 @@ def judged(found: dict[str, Any]) -> str:
     wrong = sum(counts.values()) - sum(known.values()) - crashed
     each = ", ".join(f"{n} {kind}" for kind, n in known.items())
     lines = [x for name, x in found["table"].items() if "," not in name]
+    seeds = f"{len(found['runs'])} seed{'s' * (len(found['runs']) != 1)}"
     return (
         f"{sum(x['cases'] > 0 for x in lines)} of {len(lines)} public numbers judged by oracles "
-        f"that share no code with them, in {sum(counts.values())} cases of {len(found['runs'])} "
-        f"seeds: {each}, {crashed} crashed, {wrong} wrong and reported as OK"
+        f"that share no code with them, in {sum(counts.values())} cases of {seeds}: "
+        f"{each}, {crashed} crashed, {wrong} wrong and reported as OK"
     )
 
 
