@@ -71,12 +71,10 @@ def _scaled_columns(m: MotionState, joint: str, index: int) -> list[Array]:
     then each column also has what it spins such links [rad], as if something held them.
     """
     jacobian, moved, top = own_jacobian(m), _moved(m), m.top
-    lines = spin_lines(m)
-    spins = spin_rows(m, lines) / mechanism_length(m.mech)
     held = top.layout[joint].v
     assert held is not None
     columns: list[Array] = []
-    spinning: list[Array] = []
+    dependent: list[int] = []
     for name in top.tree:
         place = top.layout[name].v
         assert place is not None
@@ -88,9 +86,11 @@ def _scaled_columns(m: MotionState, joint: str, index: int) -> list[Array]:
         rank = min(len(mine), moved.shape[0], 2 if len(mine) == 3 else len(mine))
         size = jnp.sqrt(jnp.sum(part * part) / rank + 1e-300)
         columns += [jacobian[:, k] / size for k in mine]
-        spinning += [spins[:, k] for k in mine]
+        dependent += mine
+    lines = spin_lines(m)
     if lines and len(jacobian) > len(columns) - len(lines):
-        return [jnp.concatenate(x) for x in zip(columns, spinning, strict=True)]
+        spins = spin_rows(m, lines) / mechanism_length(m.mech)
+        return [jnp.append(x, spins[:, k]) for x, k in zip(columns, dependent, strict=True)]
     return columns
 
 

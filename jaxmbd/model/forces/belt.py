@@ -217,8 +217,7 @@ def _with_turns(
     Their difference is the angle τ by which carrier b has turned against a. The line goes with the
     carrier of the pulley that is drawn farther from the hinge, within a quarter turn.
     """
-    edges = motion.mech.structure.joints
-    hinge = next(iter(_hinges(edges, *(j.a for j in joints))), None)
+    hinge = _hinge(motion.mech.structure.joints, *(j.a for j in joints))
     if hinge is None:
         return line[0], line[1]
     name, sense = hinge
@@ -229,8 +228,11 @@ def _with_turns(
     return jnp.where(with_b, line[1] + tau, line[0]), jnp.where(with_b, line[1], line[0] - tau)
 
 
-def _hinges(edges: Sequence[Any], a: str, b: str) -> list[tuple[str, float]]:
-    """Revolutes that join two bodies, perhaps by slides between: names, and 1 if b is on side b."""
+def _hinge(edges: Sequence[Any], a: str, b: str) -> tuple[str, float] | None:
+    """The Revolute that joins two bodies, perhaps beside slides: its name, and 1 if b is on side b.
+
+    None for bodies that turn together, or that no Revolute joins.
+    """
     rigid = [{e.a, e.b} for e in edges if e.kind.can_be_in_tree and "angle" not in e.kind.speeds]
 
     def turning(body: str) -> set[str]:
@@ -241,13 +243,13 @@ def _hinges(edges: Sequence[Any], a: str, b: str) -> list[tuple[str, float]]:
         return found
 
     with_a, with_b = turning(a), turning(b)
-    found = []
-    if b not in with_a:
-        for e in edges:
-            ahead, back = (x in with_a and y in with_b for x, y in ((e.a, e.b), (e.b, e.a)))
-            if e.kind.bearing == "journal" and (ahead or back):
-                found.append((e.name, 1.0 if ahead else -1.0))
-    return found
+    for e in edges if b not in with_a else ():
+        if e.kind.bearing == "journal":
+            if e.a in with_a and e.b in with_b:
+                return e.name, 1.0
+            if e.a in with_b and e.b in with_a:
+                return e.name, -1.0
+    return None
 
 
 def _length(between: Array, difference: Array) -> Array:
