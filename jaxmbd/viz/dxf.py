@@ -92,15 +92,15 @@ def write_parts(
 ) -> Path:
     """Write lines, circles and names.
 
-    Returns:
-        the file.
-
     Args:
         path: the file.
         comment: its first line.
         unit: of `UNITS`.
         parts: lines and circles [m].
         letters: names, each with its middle (2,) and its height [m].
+
+    Returns:
+        the file.
     """
     pairs = _document(comment, unit, parts, letters)
     text = "".join(f"{code}\n{_value(x)}\n" for code, x in pairs)

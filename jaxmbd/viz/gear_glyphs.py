@@ -54,7 +54,7 @@ class Loop(NamedTuple):
 
 def gear_wheels(mech: Mechanism) -> list[GearWheel]:
     """The wheels that couplings and belts stand for, in space; what several share comes once."""
-    joints = {n: with_directions(x, mech.point) for n, x in mech.joints.items()}
+    joints = _joints(mech)
     every = [x for n in mech.couplings for x in _of_coupling(mech, joints, n)]
     every += [x for loop in _belts(mech, joints) for x in (loop.a, loop.b)]
     found: list[GearWheel] = []
@@ -67,7 +67,7 @@ def gear_wheels(mech: Mechanism) -> list[GearWheel]:
 
 def belt_loops(mech: Mechanism) -> list[Loop]:
     """Belts that stretch, and those that couplings with a positive ratio stand for, in space."""
-    joints = {n: with_directions(x, mech.point) for n, x in mech.joints.items()}
+    joints = _joints(mech)
     found = list(_belts(mech, joints))
     for name in mech.couplings:
         pair = _of_coupling(mech, joints, name)
@@ -98,7 +98,7 @@ class Rack(NamedTuple):
 
 def racks(mech: Mechanism) -> Iterator[Rack]:
     """The racks of a mechanism: where teeth press, or on the side where the rack's joint is."""
-    joints = {n: with_directions(x, mech.point) for n, x in mech.joints.items()}
+    joints = _joints(mech)
     for name, coupling in mech.couplings.items():
         own, pair = _of_coupling(mech, joints, name), [joints[n] for n, _ in coupling.terms]
         if len(own) != 1:
@@ -124,6 +124,11 @@ def rack_solid(rack: Rack, size: float) -> Solid:
     half = np.array([0.5 * size, size, 2.0 * rack.pinion.radius])
     mesh = box(half).moved(frame, rack.at + 0.5 * size * away)
     return Solid(rack.pinion.of, rack.body, mesh, PIN)
+
+
+def _joints(mech: Mechanism) -> dict[str, Any]:
+    """Joints by name, with directions as components."""
+    return {n: with_directions(x, mech.point) for n, x in mech.joints.items()}
 
 
 def _belts(mech: Mechanism, joints: dict[str, Any]) -> Iterator[Loop]:
